@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // TestPictures: each is whole, needs no other file, and says in words what it shows.
@@ -54,7 +53,7 @@ func TestLifeShowsStates(t *testing.T) {
 		t.Errorf("the picture shows %d states only", len(shown))
 	}
 	for _, m := range shown {
-		if !slices.Contains(operator.States(), pipeline.State(m[1])) {
+		if !slices.Contains(operator.States(), operator.State(m[1])) {
 			t.Errorf("the picture shows %s, which is no state", m[1])
 		}
 	}

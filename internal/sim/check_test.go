@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -146,7 +147,7 @@ func (w *world) checkUpstream(ctx context.Context, p *pipeline.Pipeline, u *unst
 	}
 	in := p.InputsAt(p.InputRefs(ctx, u), pipeline.Whole(func(s *pipeline.InputSource) []*unstructured.Unstructured {
 		return w.list(ctx, s.Kind.GVK)
-	})).WithSiblings(func(downstream int, at pipeline.Ref) map[string]any {
+	})).WithSiblings(func(downstream int, at operator.Ref) map[string]any {
 		for _, u := range w.list(ctx, p.Downstreams[downstream].GVK()) {
 			if u.GetNamespace() == at.Namespace && u.GetName() == at.Name {
 				return u.Object

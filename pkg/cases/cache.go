@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
 	"github.com/corollary-dev/corollary/pkg/offline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -26,7 +27,7 @@ type cache struct {
 }
 
 // stored returns the stored object of that name; nil for none.
-func (c *cache) stored(ref pipeline.Ref) *unstructured.Unstructured {
+func (c *cache) stored(ref operator.Ref) *unstructured.Unstructured {
 	if c.row != nil {
 		if c.row.GetName() == ref.Name {
 			return c.row
@@ -42,7 +43,7 @@ func (c *cache) stored(ref pipeline.Ref) *unstructured.Unstructured {
 }
 
 // upstream returns the stored upstream of that name, if the watch selects it; nil if not.
-func (c *cache) upstream(ref pipeline.Ref) *unstructured.Unstructured {
+func (c *cache) upstream(ref operator.Ref) *unstructured.Unstructured {
 	if u := c.stored(ref); u != nil && offline.Unselected(c.pipeline, u) == "" {
 		return u
 	}
@@ -50,13 +51,13 @@ func (c *cache) upstream(ref pipeline.Ref) *unstructured.Unstructured {
 }
 
 // Excludes implements reconcile.Cache.
-func (c *cache) Excludes(ref pipeline.Ref) bool {
+func (c *cache) Excludes(ref operator.Ref) bool {
 	u := c.stored(ref)
 	return u != nil && !c.pipeline.Match(u).IsMet()
 }
 
 // Upstream implements reconcile.Cache.
-func (c *cache) Upstream(ref pipeline.Ref) (*unstructured.Unstructured, error) {
+func (c *cache) Upstream(ref operator.Ref) (*unstructured.Unstructured, error) {
 	u := c.upstream(ref)
 	if u == nil {
 		return nil, nil
@@ -67,7 +68,7 @@ func (c *cache) Upstream(ref pipeline.Ref) (*unstructured.Unstructured, error) {
 }
 
 // UpstreamUID implements reconcile.Cache.
-func (c *cache) UpstreamUID(ref pipeline.Ref) types.UID {
+func (c *cache) UpstreamUID(ref operator.Ref) types.UID {
 	if u := c.upstream(ref); u != nil {
 		return u.GetUID()
 	}
@@ -75,7 +76,7 @@ func (c *cache) UpstreamUID(ref pipeline.Ref) types.UID {
 }
 
 // HasApplied implements reconcile.Cache.
-func (c *cache) HasApplied(ref pipeline.Ref, manager string) bool {
+func (c *cache) HasApplied(ref operator.Ref, manager string) bool {
 	u := c.upstream(ref)
 	return u != nil && slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply
@@ -94,7 +95,7 @@ func (c *cache) NamespaceLabels(string) (labels.Set, bool) { return c.testCase.n
 // objects returns the objects of downstream i, or of deletion.before, that a watch would show.
 func (c *cache) objects(i int, keep func(*drift.Live) bool) []*drift.Live {
 	var d *pipeline.Downstream
-	if i != pipeline.BeforeIndex {
+	if i != operator.BeforeIndex {
 		d = c.pipeline.Downstreams[i]
 	} else if c.pipeline.Before != nil {
 		d = c.pipeline.Before.Object
@@ -114,7 +115,7 @@ func (c *cache) objects(i int, keep func(*drift.Live) bool) []*drift.Live {
 }
 
 // Live implements reconcile.Cache.
-func (c *cache) Live(i int, at pipeline.Ref) *drift.Live {
+func (c *cache) Live(i int, at operator.Ref) *drift.Live {
 	for _, live := range c.objects(i, func(l *drift.Live) bool { return l.Namespace == at.Namespace && l.Name == at.Name }) {
 		return live
 	}
@@ -136,7 +137,7 @@ func (c *cache) Objects(i int) []*drift.Live {
 
 // BeforeObjectsOf implements reconcile.Cache.
 func (c *cache) BeforeObjectsOf(name string) []*drift.Live {
-	return c.objects(pipeline.BeforeIndex, func(l *drift.Live) bool {
+	return c.objects(operator.BeforeIndex, func(l *drift.Live) bool {
 		ref, _, ok := marks.ParseOwnerMark(l.OwnerMark)
 		return marks.IsBeforeObject(l) && (ok && ref.Name == name ||
 			slices.ContainsFunc(l.Owners, func(o drift.OwnerRef) bool { return o.Name == name }))
@@ -144,10 +145,10 @@ func (c *cache) BeforeObjectsOf(name string) []*drift.Live {
 }
 
 // Deleting implements reconcile.Cache.
-func (c *cache) Deleting() (refs []pipeline.Ref) {
+func (c *cache) Deleting() (refs []operator.Ref) {
 	for _, u := range c.cluster.Objects(c.pipeline.Upstream.GVR) {
 		if u.GetDeletionTimestamp() != nil {
-			refs = append(refs, pipeline.Ref{Namespace: u.GetNamespace(), Name: u.GetName()})
+			refs = append(refs, operator.Ref{Namespace: u.GetNamespace(), Name: u.GetName()})
 		}
 	}
 	return refs
@@ -167,7 +168,7 @@ func (c *cache) inputObjects(source *pipeline.InputSource) (list []*unstructured
 }
 
 // Input implements reconcile.Cache.
-func (c *cache) Input(i int, at pipeline.Ref) reconcile.Input {
+func (c *cache) Input(i int, at operator.Ref) reconcile.Input {
 	source := c.pipeline.Inputs[i]
 	for _, u := range c.inputObjects(source) {
 		if u.GetNamespace() == at.Namespace && u.GetName() == at.Name {

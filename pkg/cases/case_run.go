@@ -16,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
@@ -33,8 +34,8 @@ type caseRun struct {
 }
 
 // newRun makes a run without objects.
-func (c *testCase) newRun(operator pipeline.Compiled, cc *loaded, upstream *unstructured.Unstructured, now time.Time) (*caseRun, error) {
-	w := &caseRun{Compiled: operator, kinds: cc.kinds, upstream: upstream}
+func (c *testCase) newRun(compiled pipeline.Compiled, cc *loaded, upstream *unstructured.Unstructured, now time.Time) (*caseRun, error) {
+	w := &caseRun{Compiled: compiled, kinds: cc.kinds, upstream: upstream}
 	var err error
 	w.cluster, err = memcluster.New(cc.kinds.definitions, memcluster.WithAnyNamespace(), memcluster.WithClock(func() time.Time { return now }))
 	if err != nil {
@@ -46,11 +47,11 @@ func (c *testCase) newRun(operator pipeline.Compiled, cc *loaded, upstream *unst
 	if w.client, err = dynamic.NewForConfig(cfg); err != nil {
 		return nil, err
 	}
-	w.cache = &cache{testCase: c, pipeline: operator.Pipeline, cluster: w.cluster}
-	watch := operator.Pipeline.Config.Watch
+	w.cache = &cache{testCase: c, pipeline: compiled.Pipeline, cluster: w.cluster}
+	watch := compiled.Pipeline.Config.Watch
 	w.reconciler = &reconcile.Reconciler{
-		Name: operator.Pipeline.Name, Pipeline: operator.Pipeline, Log: logr.Discard(), Recorder: &events.FakeRecorder{},
-		Client: apply.New(w.client, operator.Pipeline.Config.Conventions.FieldManager), Cache: w.cache,
+		Name: compiled.Pipeline.Name, Pipeline: compiled.Pipeline, Log: logr.Discard(), Recorder: &events.FakeRecorder{},
+		Client: apply.New(w.client, compiled.Pipeline.Config.Conventions.FieldManager), Cache: w.cache,
 		Kinds: cc.kinds, Host: host{}, Selector: labels.Everything(), Now: func() time.Time { return now },
 	}
 	if watch.LabelSelector != nil {
@@ -64,8 +65,8 @@ func (c *testCase) newRun(operator pipeline.Compiled, cc *loaded, upstream *unst
 	return w, err
 }
 
-func (w *caseRun) ref() pipeline.Ref {
-	return pipeline.Ref{Namespace: w.upstream.GetNamespace(), Name: w.upstream.GetName()}
+func (w *caseRun) ref() operator.Ref {
+	return operator.Ref{Namespace: w.upstream.GetNamespace(), Name: w.upstream.GetName()}
 }
 
 // kind returns a kind that the cluster serves.
@@ -124,16 +125,16 @@ func (w *caseRun) namespace() string {
 type host struct{}
 
 // Enqueue implements reconcile.Host.
-func (host) Enqueue(pipeline.Ref) {}
+func (host) Enqueue(operator.Ref) {}
 
 // RecheckKinds implements reconcile.Host.
 func (host) RecheckKinds() {}
 
 // CountedByGuard implements reconcile.Host.
-func (host) CountedByGuard(pipeline.Ref) bool { return false }
+func (host) CountedByGuard(operator.Ref) bool { return false }
 
 // MayProceed implements reconcile.Host.
-func (host) MayProceed(pipeline.Ref, guard.Counted, bool) bool { return true }
+func (host) MayProceed(operator.Ref, guard.Counted, bool) bool { return true }
 
 // GuardWaits implements reconcile.Host.
 func (host) GuardWaits() bool { return false }

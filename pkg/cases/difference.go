@@ -7,7 +7,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
@@ -80,8 +80,8 @@ func (w treeWriter) masked(path []string, wanted, actual any) (any, any) {
 		}
 	case path[1] == "downstreams" && w.words[path[2]] != nil:
 		a, b = w.documents(w.words[path[2]], a, b)
-	case path[1] == "before" && w.words[pipeline.BeforeName] != nil:
-		a, b = w.documents(w.words[pipeline.BeforeName], a, b)
+	case path[1] == "before" && w.words[operator.BeforeName] != nil:
+		a, b = w.documents(w.words[operator.BeforeName], a, b)
 	default:
 		return wanted, actual
 	}

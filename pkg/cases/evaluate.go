@@ -16,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/offline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/redact"
@@ -53,32 +54,32 @@ func (c *testCase) evaluate(ctx context.Context, cc *loaded) (result, error) {
 		return result{}, err
 	}
 	gvk := given.GroupVersionKind()
-	operator, err := cc.operatorFor(c, gvk.Kind+" of "+gvk.GroupVersion().String(),
+	compiled, err := cc.operatorFor(c, gvk.Kind+" of "+gvk.GroupVersion().String(),
 		func(o pipeline.Compiled) bool { return o.Pipeline.Upstream.GVK == gvk })
 	if err != nil {
 		return result{}, c.errorAt(c.upstreamKey(), "%s", err)
 	}
-	upstream, err := offline.Complete(given, operator.Pipeline, "")
+	upstream, err := offline.Complete(given, compiled.Pipeline, "")
 	if err != nil {
 		return refusedWith(err.Error()), nil
 	}
-	watch := operator.Pipeline.Config.Watch
+	watch := compiled.Pipeline.Config.Watch
 	if len(watch.Namespaces) > 0 && upstream.GetNamespace() != "" && !slices.Contains(watch.Namespaces, upstream.GetNamespace()) {
-		return refusedWith(offline.Unselected(operator.Pipeline, upstream)), nil
+		return refusedWith(offline.Unselected(compiled.Pipeline, upstream)), nil
 	}
-	out, err := c.reconciled(ctx, operator, cc, upstream)
+	out, err := c.reconciled(ctx, compiled, cc, upstream)
 	if err != nil {
 		return result{}, err
 	}
 	out.words = map[string]redact.Words{}
-	for _, d := range operator.Pipeline.Downstreams {
+	for _, d := range compiled.Pipeline.Downstreams {
 		out.downstreams = append(out.downstreams, d.Name)
 		out.words[d.Name] = d.Words
 	}
-	if h := operator.Pipeline.Before; h != nil {
-		out.words[pipeline.BeforeName] = h.Object.Words
+	if h := compiled.Pipeline.Before; h != nil {
+		out.words[operator.BeforeName] = h.Object.Words
 	}
-	if path, err := fieldpath.Parse(operator.Pipeline.Config.Status.Downstreams); err == nil && len(path) > 1 {
+	if path, err := fieldpath.Parse(compiled.Pipeline.Config.Status.Downstreams); err == nil && len(path) > 1 {
 		out.identifiers = []fieldpath.Path{path}
 	}
 	return out, nil
@@ -124,17 +125,17 @@ func (c *testCase) errorAt(key, format string, args ...any) error {
 }
 
 // reconciled returns the result for an upstream with the inputs and objects of the case.
-func (c *testCase) reconciled(ctx context.Context, operator pipeline.Compiled, cc *loaded,
+func (c *testCase) reconciled(ctx context.Context, compiled pipeline.Compiled, cc *loaded,
 	upstream *unstructured.Unstructured) (result, error) {
 	now, err := c.time(upstream)
 	if err != nil {
 		return result{}, err
 	}
-	selected, err := c.selected(operator.Pipeline, upstream)
+	selected, err := c.selected(compiled.Pipeline, upstream)
 	if err != nil {
 		return result{}, err
 	}
-	w, err := c.newRun(operator, cc, upstream, now)
+	w, err := c.newRun(compiled, cc, upstream, now)
 	if err != nil {
 		return result{}, err
 	}
@@ -154,7 +155,7 @@ func (c *testCase) reconciled(ctx context.Context, operator pipeline.Compiled, c
 		return result{}, err
 	}
 	if !selected && o.decided == nil { // there is nothing to decide
-		in := pipeline.Input{Upstream: upstream, SelectionErr: w.Pipeline.Match(upstream).Err}
+		in := operator.Input{Upstream: upstream, SelectionErr: w.Pipeline.Match(upstream).Err}
 		o.Decided(in, decide.Decide(w.Pipeline.Settings, in))
 	}
 	return result{tree: o.tree(selected, upstream)}, nil

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -20,14 +22,14 @@ type outcome struct {
 	written map[string]bool
 	// decided has for each downstream the first outcome that was carried out, else the last one; documents has the applied
 	// document.
-	decided   []pipeline.Outcome
+	decided   []operator.Outcome
 	documents map[int]map[string]any
-	failures  map[int]*pipeline.Failure
-	leftovers []pipeline.Outcome
-	finalizer pipeline.FinalizerAction
-	before    *pipeline.Outcome
-	desired   *pipeline.Desired
-	report    *pipeline.Report
+	failures  map[int]*operator.Failure
+	leftovers []operator.Outcome
+	finalizer operator.FinalizerAction
+	before    *operator.Outcome
+	desired   *operator.Desired
+	report    *report.Report
 }
 
 // outcomeOf reconciles the upstream once, as run does after an event of it, and returns the outcome.
@@ -37,23 +39,23 @@ func (w *caseRun) outcomeOf(ctx context.Context, selected bool) (*outcome, error
 	}
 	if !selected {
 		w.reconciler.NoteLeft(w.ref(), w.upstream.GetUID())
-		w.reconciler.NoteNamespaceLeft(true, pipeline.Ref{Name: w.upstream.GetNamespace()})
+		w.reconciler.NoteNamespaceLeft(true, operator.Ref{Name: w.upstream.GetNamespace()})
 	}
 	w.transport.written = map[string]bool{}
 	o := &outcome{pipeline: w.Pipeline, written: w.transport.written,
-		documents: map[int]map[string]any{}, failures: map[int]*pipeline.Failure{}}
+		documents: map[int]map[string]any{}, failures: map[int]*operator.Failure{}}
 	w.reconciler.Observer = o
 	w.reconciler.Reconcile(ctx, w.ref())
 	return o, ctx.Err()
 }
 
 // Decided implements reconcile.Observer.
-func (o *outcome) Decided(in pipeline.Input, d pipeline.Decision) {
+func (o *outcome) Decided(in operator.Input, d operator.Decision) {
 	if in.Desired != nil {
 		o.desired = in.Desired
 	}
 	if len(o.decided) != len(d.Outcomes) {
-		o.decided = make([]pipeline.Outcome, len(d.Outcomes))
+		o.decided = make([]operator.Outcome, len(d.Outcomes))
 	}
 	for i, out := range d.Outcomes {
 		if was := o.decided[i]; !changes(was) || !o.written[pathOf(&o.pipeline.Downstreams[was.Downstream].Kind, was.Target)] {
@@ -61,7 +63,7 @@ func (o *outcome) Decided(in pipeline.Input, d pipeline.Decision) {
 		}
 	}
 	for _, out := range d.Leftovers {
-		k := slices.IndexFunc(o.leftovers, func(old pipeline.Outcome) bool { return old.UID == out.UID })
+		k := slices.IndexFunc(o.leftovers, func(old operator.Outcome) bool { return old.UID == out.UID })
 		switch {
 		case k < 0:
 			o.leftovers = append(o.leftovers, out)
@@ -72,24 +74,24 @@ func (o *outcome) Decided(in pipeline.Input, d pipeline.Decision) {
 	if o.before == nil {
 		o.before = d.Before
 	}
-	if o.finalizer == pipeline.FinalizerLeave {
+	if o.finalizer == operator.FinalizerLeave {
 		o.finalizer = d.Finalizer
 	}
 }
 
 // changes reports whether an outcome writes.
-func changes(o pipeline.Outcome) bool {
-	return o.Action != pipeline.ActionNone && o.Action != pipeline.ActionCompare
+func changes(o operator.Outcome) bool {
+	return o.Action != operator.ActionNone && o.Action != operator.ActionCompare
 }
 
 // Rendered implements reconcile.Observer.
 func (o *outcome) Rendered(k int, document map[string]any) { o.documents[k] = document }
 
 // Failed implements reconcile.Observer.
-func (o *outcome) Failed(k int, f pipeline.Failure) { o.failures[k] = &f }
+func (o *outcome) Failed(k int, f operator.Failure) { o.failures[k] = &f }
 
 // Reported implements reconcile.Observer.
-func (o *outcome) Reported(r pipeline.Report) { o.report = &r }
+func (o *outcome) Reported(r report.Report) { o.report = &r }
 
 // putReport adds what the status says, and what is written back to a row.
 func (o *outcome) putReport(out map[string]any, upstream *unstructured.Unstructured) {
@@ -119,7 +121,7 @@ func (o *outcome) tree(selected bool, upstream *unstructured.Unstructured) map[s
 		o.putReport(out, upstream)
 	}
 	if b := o.before; b != nil {
-		out["before"] = outcomeTree(*b, o.documents[pipeline.BeforeIndex])
+		out["before"] = outcomeTree(*b, o.documents[operator.BeforeIndex])
 	}
 	downstreams := map[string]any{}
 	for i, decided := range o.decided {
@@ -141,8 +143,8 @@ func (o *outcome) tree(selected bool, upstream *unstructured.Unstructured) map[s
 	}
 	put(out, "downstreams", downstreams, upstream.GetDeletionTimestamp() == nil)
 	out["leftovers"] = o.leftoversTree()
-	out["finalizer"] = map[pipeline.FinalizerAction]string{pipeline.FinalizerLeave: "None", pipeline.FinalizerAdd: "Add",
-		pipeline.FinalizerRemove: "Remove", pipeline.FinalizerSwap: "Swap"}[o.finalizer]
+	out["finalizer"] = map[operator.FinalizerAction]string{operator.FinalizerLeave: "None", operator.FinalizerAdd: "Add",
+		operator.FinalizerRemove: "Remove", operator.FinalizerSwap: "Swap"}[o.finalizer]
 	return out
 }
 
@@ -150,17 +152,17 @@ func (o *outcome) tree(selected bool, upstream *unstructured.Unstructured) map[s
 func (o *outcome) failed() []string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(o.failures)) {
-		if k != pipeline.BeforeIndex {
+		if k != operator.BeforeIndex {
 			out = append(out, fmt.Sprintf("applying %s: %s", o.pipeline.Downstreams[o.decided[k].Downstream].Name, o.failures[k].Message))
 		}
 	}
-	if f := o.failures[pipeline.BeforeIndex]; f != nil {
-		out = append(out, fmt.Sprintf("applying %s: %s", pipeline.BeforeName, f.Message))
+	if f := o.failures[operator.BeforeIndex]; f != nil {
+		out = append(out, fmt.Sprintf("applying %s: %s", operator.BeforeName, f.Message))
 	}
 	return out
 }
 
-func outcomeTree(o pipeline.Outcome, document map[string]any) map[string]any {
+func outcomeTree(o operator.Outcome, document map[string]any) map[string]any {
 	out := map[string]any{"state": string(o.State)}
 	put(out, "message", o.Message, o.Message != "")
 	put(out, "document", document, document != nil)
@@ -168,7 +170,7 @@ func outcomeTree(o pipeline.Outcome, document map[string]any) map[string]any {
 }
 
 // writeBackTree has the parameters of source.writeBack that have a value.
-func writeBackTree(state pipeline.RowState) map[string]any {
+func writeBackTree(state report.RowState) map[string]any {
 	out := map[string]any{}
 	for name, value := range state.Parameters() {
 		put(out, name, value, value != "")

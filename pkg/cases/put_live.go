@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -51,7 +52,7 @@ func (w *caseRun) putLive(ctx context.Context, e liveEntry) error {
 	if err := w.change(ctx, at, u, e); err != nil {
 		return fmt.Errorf("changes: %w", err)
 	}
-	w.transport.immutable[pathOf(&d.Kind, pipeline.Ref{Namespace: made.Namespace, Name: made.ObjectName})] = e.immutable
+	w.transport.immutable[pathOf(&d.Kind, operator.Ref{Namespace: made.Namespace, Name: made.ObjectName})] = e.immutable
 	return nil
 }
 
@@ -62,7 +63,7 @@ func (w *caseRun) applyDownstream(ctx context.Context, e liveEntry) (*pipeline.D
 	if err != nil {
 		return nil, nil, err
 	}
-	if e.applied == pipeline.BeforeName && w.Pipeline.Before != nil {
+	if e.applied == operator.BeforeName && w.Pipeline.Before != nil {
 		made, err := w.applyBefore(ctx, then)
 		return w.Pipeline.Before.Object, made, err
 	}
@@ -104,10 +105,10 @@ func (w *caseRun) applyBefore(ctx context.Context, then *unstructured.Unstructur
 	u, err := w.resource(&p.Before.Object.Kind, at.Namespace).Apply(ctx, at.Name, &document,
 		metav1.ApplyOptions{FieldManager: p.Config.Conventions.FieldManager, Force: true})
 	if err != nil {
-		return nil, fmt.Errorf("applying %s: %w", pipeline.BeforeName, err)
+		return nil, fmt.Errorf("applying %s: %w", operator.BeforeName, err)
 	}
-	return &status.Recorded{Name: pipeline.BeforeName, APIVersion: p.Before.Config.APIVersion, Kind: p.Before.Config.Kind,
-		Namespace: at.Namespace, ObjectName: at.Name, UID: u.GetUID(), State: string(pipeline.StateBeforeRunning)}, nil
+	return &status.Recorded{Name: operator.BeforeName, APIVersion: p.Before.Config.APIVersion, Kind: p.Before.Config.Kind,
+		Namespace: at.Namespace, ObjectName: at.Name, UID: u.GetUID(), State: string(operator.StateBeforeRunning)}, nil
 }
 
 // inputs returns what is read of an upstream's inputs.

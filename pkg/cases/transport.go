@@ -11,7 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // transport sends requests to the in-memory cluster.
@@ -39,7 +39,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // pathOf returns the path of requests for an object.
-func pathOf(kind *kinds.Kind, at pipeline.Ref) string {
+func pathOf(kind *kinds.Kind, at operator.Ref) string {
 	path := "/apis/" + kind.GVR.Group + "/" + kind.GVR.Version
 	if kind.GVR.Group == "" {
 		path = "/api/" + kind.GVR.Version

@@ -10,7 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/guard"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
@@ -55,7 +55,7 @@ func (p *planning) operator(ctx context.Context, v *survey.Survey) error {
 
 // visit looks at upstreams, and says where the operator's guard would hold up what is found. It counts all upstreams, so
 // nothing is reported of one namespace alone.
-func (p *planning) visit(ctx context.Context, v *survey.Survey, refs []pipeline.Ref, plan func(*reconcile.Finding) error) error {
+func (p *planning) visit(ctx context.Context, v *survey.Survey, refs []operator.Ref, plan func(*reconcile.Finding) error) error {
 	var sum guard.Survey
 	err := v.Visit(ctx, refs, func(f *reconcile.Finding) error {
 		sum.Take(f.Ref, f.GuardCount, f.GuardDigest)

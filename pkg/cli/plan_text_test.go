@@ -9,7 +9,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/docdiff"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
@@ -17,7 +17,7 @@ import (
 // TestPlanGroupsSameChanges: fields that change in one way are printed once, for whatever else they change in that way.
 func TestPlanGroupsSameChanges(t *testing.T) {
 	item := func(n int, to string) findings.Item {
-		at := pipeline.Ref{Namespace: "apps", Name: fmt.Sprintf("web-%d", n)}
+		at := operator.Ref{Namespace: "apps", Name: fmt.Sprintf("web-%d", n)}
 		kind := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 		about := findings.About{Operator: "app", Upstream: findings.Object{Kind: schema.GroupVersionKind{Kind: "App"}, At: at},
 			Downstream: "deployment", Object: findings.Object{Kind: kind, At: at}, Reason: "the spec has changed"}
@@ -37,7 +37,7 @@ func TestPlanGroupsSameChanges(t *testing.T) {
 		}
 	}
 	refused := item(17, "2")
-	refused.Failure = &pipeline.Failure{Reason: "Rejected", Message: "no"}
+	refused.Failure = &operator.Failure{Reason: "Rejected", Message: "no"}
 	if err := printer.item(refused); err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestPlanBeginsWithRisks(t *testing.T) {
 	var out strings.Builder
 	printer := &planText{w: &out}
 	for _, risk := range []string{"", "a new random value for data.password: it is lost"} {
-		at := pipeline.Ref{Namespace: "apps", Name: "db" + risk[:min(1, len(risk))]}
+		at := operator.Ref{Namespace: "apps", Name: "db" + risk[:min(1, len(risk))]}
 		about := findings.About{Operator: "db", Upstream: findings.Object{Kind: schema.GroupVersionKind{Kind: "Database"}, At: at},
 			Object: findings.Object{Kind: schema.GroupVersionKind{Kind: "Secret"}, At: at}, Reason: "absent"}
 		if err := printer.item(findings.Item{About: about, Action: string(reconcile.ChangeCreate), Risk: risk}); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/offline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -29,7 +30,7 @@ type rendering struct {
 // target is an object that a downstream asks for.
 type target struct {
 	kind schema.GroupKind
-	at   pipeline.Ref
+	at   operator.Ref
 }
 
 // add renders an upstream by every config that watches its kind.
@@ -63,26 +64,26 @@ func (r *rendering) addDownstreams(c pipeline.Compiled, u command.Upstream) {
 	in := r.given.InputsFor(r.ctx, p, u.Object)
 	desired := p.Desired(r.ctx, u.Object, in)
 	decision := decide.Decide(p.Settings,
-		pipeline.Input{Upstream: u.Object, Desired: desired, Selected: true, Facts: make([]pipeline.Facts, len(desired.Objects))},
+		operator.Input{Upstream: u.Object, Desired: desired, Selected: true, Facts: make([]operator.Facts, len(desired.Objects))},
 	)
 	for k, o := range decision.Outcomes {
-		if o.State == pipeline.StateWaiting && p.Downstreams[o.Downstream].OwnsFields() && desired.Objects[k].Err == nil {
-			o.State = pipeline.StateCreate // what is waited for is the object of others
+		if o.State == operator.StateWaiting && p.Downstreams[o.Downstream].OwnsFields() && desired.Objects[k].Err == nil {
+			o.State = operator.StateCreate // what is waited for is the object of others
 		}
 		switch o.State {
-		case pipeline.StateCreate:
+		case operator.StateCreate:
 			r.document(c, u, in, desired, o)
-		case pipeline.StateRenderFailed:
+		case operator.StateRenderFailed:
 			r.fail(u, c.Located(o.Downstream, desired.Objects[k].Err))
-		case pipeline.StateInvalid:
+		case operator.StateInvalid:
 			// Told once below, not for each downstream.
-		case pipeline.StateWaiting:
+		case operator.StateWaiting:
 			r.note(u, "downstream %s waits: %s: give it with --inputs", p.Downstreams[o.Downstream].Name, o.Message)
 		default:
 			r.note(u, "downstream %s is not applied: %s: %s", p.Downstreams[o.Downstream].Name, o.State, o.Message)
 		}
 	}
-	if len(decision.Outcomes) > 0 && decision.Outcomes[0].State == pipeline.StateInvalid {
+	if len(decision.Outcomes) > 0 && decision.Outcomes[0].State == operator.StateInvalid {
 		for _, f := range desired.Invalid {
 			r.fail(u, errors.New(f))
 		}
@@ -91,7 +92,7 @@ func (r *rendering) addDownstreams(c pipeline.Compiled, u command.Upstream) {
 
 // document takes one document in, unless another upstream has asked for the same object: of the two, run would report
 // the second as a conflict.
-func (r *rendering) document(c pipeline.Compiled, u command.Upstream, in pipeline.Inputs, desired *pipeline.Desired, o pipeline.Outcome) {
+func (r *rendering) document(c pipeline.Compiled, u command.Upstream, in pipeline.Inputs, desired *operator.Desired, o operator.Outcome) {
 	d := c.Pipeline.Downstreams[o.Downstream]
 	key := target{d.GVK().GroupKind(), o.Target}
 	if first, taken := r.targets[key]; taken {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
@@ -94,7 +94,7 @@ func leaseText(at string, l coordinationv1.LeaseSpec, now time.Time) string {
 // none.
 type newest struct {
 	at  time.Time
-	ref pipeline.Ref
+	ref operator.Ref
 }
 
 func (n *newest) add(f *reconcile.Finding) {

@@ -15,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 	"github.com/corollary-dev/corollary/pkg/survey"
@@ -161,7 +162,7 @@ func noteEmpty(v *survey.Survey, note func(format string, args ...any)) {
 func noteUnknown(v *survey.Survey, note func(format string, args ...any)) {
 	const shown = 3
 	unknown := v.Unknown()
-	for i, ref := range slices.SortedFunc(maps.Keys(unknown), pipeline.Ref.Compare) {
+	for i, ref := range slices.SortedFunc(maps.Keys(unknown), operator.Ref.Compare) {
 		if i == shown {
 			note("operator %s: of %d more it is not known either", v.Pipeline().Name, len(unknown)-shown)
 			return

@@ -14,7 +14,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/leadership"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // activations makes what operators write by that follow an activation: clients that write only during its tenure. Watches are
@@ -165,7 +165,7 @@ func (s *session) waitForActivation(live context.Context) bool {
 
 // standBy is what workers do while another process or cluster acts. Where this process would act if its cluster were the active
 // one, decisions are made.
-func (s *session) standBy(ctx context.Context, ref pipeline.Ref) (after time.Duration) {
+func (s *session) standBy(ctx context.Context, ref operator.Ref) (after time.Duration) {
 	if s.generation.activation != nil && s.engine.electedAlready() {
 		return s.reconciler.Rehearse(ctx, ref)
 	}

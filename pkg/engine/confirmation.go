@@ -11,7 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/informers"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // confirmation watches the ConfigMap key that confirms a change, while guard waits. A nil one confirms nothing.
@@ -31,7 +31,7 @@ func (s *session) openConfirmation() *confirmation {
 	c := &confirmation{at: *at}
 	var err error
 	c.watch, err = s.engine.informers.Object(s.generation.acting, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
-		pipeline.Ref{Namespace: at.Namespace, Name: at.ConfigMap}, c.onWatchResult)
+		operator.Ref{Namespace: at.Namespace, Name: at.ConfigMap}, c.onWatchResult)
 	if err != nil {
 		c.onWatchResult(informers.Key{}, err)
 	}

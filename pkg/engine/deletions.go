@@ -87,7 +87,7 @@ func (s *session) setReason(r reason, message string) {
 
 // changedDeletable is the file of an operator without a good config, if it still has errors: what it says about deletions may
 // have changed. It is nil for others.
-func (o *operator) changedDeletable(deletable []*load.File) *load.File {
+func (o *runner) changedDeletable(deletable []*load.File) *load.File {
 	o.mu.Lock()
 	refused := o.current.condition.reason == reasonConfigRefused || !o.current.file.Valid()
 	o.mu.Unlock()

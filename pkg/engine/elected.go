@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // electedAlready reports whether this process may write: what it lists from now on is not older than what another process acted
@@ -30,7 +30,7 @@ func (s *session) actAfterAnother(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
 	if namespaces := s.cache.Namespaces(); len(namespaces) > 0 { // one will do: versions are the kind's, not a namespace's
-		version, err := s.reconciler.Client.Version(ctx, s.reconciler.UpstreamTarget(pipeline.Ref{Namespace: namespaces[0]}))
+		version, err := s.reconciler.Client.Version(ctx, s.reconciler.UpstreamTarget(operator.Ref{Namespace: namespaces[0]}))
 		if err != nil {
 			s.operator.log.Info("reading the resource version of the upstreams failed: each upstream is read before it is written", "message", err.Error())
 			return

@@ -71,7 +71,7 @@ type Engine struct {
 
 	reloading chan struct{} // has room for one: one reload at a time
 	mu        sync.Mutex
-	operators map[string]*operator
+	operators map[string]*runner
 	// running is the context of operators, set before started is closed.
 	running context.Context
 	started chan struct{}
@@ -98,7 +98,7 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*load.File, o Options) (
 	o = withDefaults(o)
 	e := &Engine{
 		options: o, connections: c, activations: newActivations(cfg), cluster: cluster, absences: kinds.NewAbsences(cluster, o.DiscoveryInterval), informers: informers.NewFactory(c),
-		renderSlots: reconcile.NewRenderSlots(), operators: map[string]*operator{}, started: make(chan struct{}), reloading: make(chan struct{}, 1), elected: o.Elected,
+		renderSlots: reconcile.NewRenderSlots(), operators: map[string]*runner{}, started: make(chan struct{}), reloading: make(chan struct{}, 1), elected: o.Elected,
 	}
 	if e.elected == nil {
 		e.elected = mgr.Elected()
@@ -166,9 +166,9 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) newOperator(f *load.File) *operator {
+func (e *Engine) newOperator(f *load.File) *runner {
 	name := f.Metadata.Name
-	o := &operator{engine: e, name: name, log: e.options.Log.WithValues("operator", name)}
+	o := &runner{engine: e, name: name, log: e.options.Log.WithValues("operator", name)}
 	o.current, o.loaded = o.newGeneration(f), f
 	return o
 }

@@ -24,7 +24,7 @@ import (
 // when a kind goes. A reload makes the next one.
 type generation struct {
 	engine   *Engine
-	operator *operator
+	operator *runner
 	file     *load.File
 	digest   string
 	acting   informers.Identity
@@ -58,7 +58,7 @@ type generation struct {
 	session *session
 }
 
-func (o *operator) newGeneration(f *load.File) *generation {
+func (o *runner) newGeneration(f *load.File) *generation {
 	g := &generation{
 		engine: o.engine, operator: o, file: f, digest: digestOf(f), ended: make(chan struct{}), condition: condition{reason: reasonStarting},
 		confirmedFor: confirmationIn(f), acting: informers.IdentityOf(f),

@@ -9,7 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // isGuarded reports whether guard may hold anything.
@@ -36,7 +36,7 @@ func (s *session) guardHost() *guard.Host {
 }
 
 // countUpstream counts one upstream, while the session counts instead of acting.
-func (s *session) countUpstream(ctx context.Context, ref pipeline.Ref) (after time.Duration) {
+func (s *session) countUpstream(ctx context.Context, ref operator.Ref) (after time.Duration) {
 	var c guard.Counted
 	failed, uid := false, s.cache.UpstreamUID(ref)
 	defer func() {
@@ -95,13 +95,13 @@ func (s *session) passGuard(live context.Context) bool {
 }
 
 // CountedByGuard implements reconcile.Host.
-func (s *session) CountedByGuard(ref pipeline.Ref) bool { return s.batch.Has(ref) }
+func (s *session) CountedByGuard(ref operator.Ref) bool { return s.batch.Has(ref) }
 
 // GuardWaits implements reconcile.Host.
 func (s *session) GuardWaits() bool { return s.generation.holds() }
 
 // MayProceed implements reconcile.Host.
-func (s *session) MayProceed(ref pipeline.Ref, c guard.Counted, free bool) bool {
+func (s *session) MayProceed(ref operator.Ref, c guard.Counted, free bool) bool {
 	if s.pipeline.HasRows() && s.cache.UpstreamUID(ref) == "" {
 		return s.batch.NoteGone(ref, c)
 	}
@@ -115,7 +115,7 @@ func (s *session) watchBatches(live context.Context) {
 		if s.generation.setHeld(text) {
 			s.Add(informers.PriorityBulk, 0, s.batch.Held()...)
 		}
-	}, func(refs []pipeline.Ref) { s.Add(informers.PriorityReaders, 0, refs...) })
+	}, func(refs []operator.Ref) { s.Add(informers.PriorityReaders, 0, refs...) })
 }
 
 // publishPassed publishes that nothing waits in the shards of this process. It returns false if it has to be tried again.
@@ -132,7 +132,7 @@ func (s *session) publishPassed(ctx context.Context) (published bool) {
 }
 
 // uidOf is the uid of an upstream; empty if the cache does not show it. A row that is gone still has one.
-func (s *session) uidOf(ref pipeline.Ref) types.UID {
+func (s *session) uidOf(ref operator.Ref) types.UID {
 	if uid := s.cache.UpstreamUID(ref); uid != "" || !s.pipeline.HasRows() {
 		return uid
 	}
@@ -141,7 +141,7 @@ func (s *session) uidOf(ref pipeline.Ref) types.UID {
 
 // dropLost removes what is counted of upstreams that are no longer those of this process: another one counts them.
 func (s *session) dropLost() {
-	lost := func(ref pipeline.Ref) bool {
+	lost := func(ref operator.Ref) bool {
 		uid := s.uidOf(ref)
 		return uid == "" || !s.shards.owned.Has(s.shards.Of(uid))
 	}

@@ -172,7 +172,7 @@ func (c condition) isWorking() bool {
 }
 
 // blocked says why a changed config is not active; its reason is empty if nothing blocks it.
-func (o *operator) blocked() condition {
+func (o *runner) blocked() condition {
 	switch {
 	case o.refused != "":
 		return condition{reasonReloadFailed, o.refused}
@@ -193,10 +193,10 @@ func (o *operator) blocked() condition {
 
 // isNew reports whether an operator has not worked yet, while all others have: a process that is ready stays so, whatever is
 // added to it. The operator's lock is held.
-func (o *operator) isNew() bool { return o.engine.wasReady.Load() && !o.current.established }
+func (o *runner) isNew() bool { return o.engine.wasReady.Load() && !o.current.established }
 
 // sourceFailed is why rows cannot be read, of the config that is active and of one that waits for guard; empty if all can.
-func (o *operator) sourceFailed() string {
+func (o *runner) sourceFailed() string {
 	failures := map[informers.Key]string{}
 	maps.Copy(failures, o.current.sourceFailures)
 	if o.next != nil && o.next.condition.reason == reasonGuardWaiting {
@@ -206,7 +206,7 @@ func (o *operator) sourceFailed() string {
 }
 
 // withSource is a state, and beside it that rows cannot be read.
-func (o *operator) withSource(c condition) []condition {
+func (o *runner) withSource(c condition) []condition {
 	if failed := o.sourceFailed(); failed != "" && c.reason != reasonSourceFailed {
 		return []condition{c, {reasonSourceFailed, failed}}
 	}
@@ -215,7 +215,7 @@ func (o *operator) withSource(c condition) []condition {
 
 // states are the states of the operator as a whole, the one to look at first before the others: if it works, all that is wrong
 // nevertheless, none of which hides another.
-func (o *operator) states() (list []condition) {
+func (o *runner) states() (list []condition) {
 	c := o.current.health()
 	if !c.isWorking() {
 		return o.withSource(c)
@@ -240,7 +240,7 @@ func (o *operator) states() (list []condition) {
 }
 
 // reportChange reports what has changed. The operator's lock is held.
-func (o *operator) reportChange() {
+func (o *runner) reportChange() {
 	if waits := o.blocked(); waits != o.reportedBlock {
 		before := o.reportedBlock
 		o.reportedBlock = waits
@@ -269,7 +269,7 @@ func hasReason(list []condition, r reason) bool {
 }
 
 // reportState logs a state that has begun, or one that continues with another message.
-func (o *operator) reportState(c condition, continues bool) {
+func (o *runner) reportState(c condition, continues bool) {
 	if continues && c.reason == reasonSyncing || c.reason == reasonGuardWaiting || c == o.reportedBlock {
 		return // readiness has the details; a log line for each list or count would be noise
 	}
@@ -316,7 +316,7 @@ func (e *Engine) Ready(*http.Request) error {
 }
 
 // problems are what a check says of a state, and what else holds.
-func (o *operator) problems(c condition) (list []error) {
+func (o *runner) problems(c condition) (list []error) {
 	for _, c := range o.withSource(c) {
 		list = append(list, fmt.Errorf("operator %s: %s: %s", o.name, c.reason, c.message))
 	}

@@ -210,7 +210,7 @@ func (s *session) requirementsLost() bool {
 
 // renew compiles the config of g, which is active, again, and has it take over from itself, as a changed config does. It
 // returns false if g is not active, or only deletes, which another one cannot do beside it, or a changed config is starting.
-func (o *operator) renew(g *generation) bool {
+func (o *runner) renew(g *generation) bool {
 	ctx := o.engine.runningContext()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -224,7 +224,7 @@ func (o *operator) renew(g *generation) bool {
 }
 
 // renewing reports whether that is under way.
-func (o *operator) renewing() bool {
+func (o *runner) renewing() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.next != nil && o.next.renewed

@@ -23,7 +23,7 @@ const (
 )
 
 // reportBlock reports what blocks a changed config, when that changes. The operator's lock is held.
-func (o *operator) reportBlock(before condition) {
+func (o *runner) reportBlock(before condition) {
 	now := o.reportedBlock
 	setReloadFailed(o.name, now.reason == reasonReloadFailed)
 	switch now.reason {
@@ -75,7 +75,7 @@ func eventsOf(f *load.File) config.EventPolicy {
 
 // event sends an event about the operator as a whole. It regards the Operator by its name: not an object in the cluster, but
 // events can be selected by it. policy is the config's.
-func (o *operator) event(policy config.EventPolicy, warning bool, reason, action, note string) {
+func (o *runner) event(policy config.EventPolicy, warning bool, reason, action, note string) {
 	kind := corev1.EventTypeNormal
 	if warning {
 		kind = corev1.EventTypeWarning

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// operator is one operator by its name: its active config, and the one that is to replace it.
-type operator struct {
+// runner is one operator by its name: its active config, and the one that is to replace it.
+type runner struct {
 	engine *Engine
 	name   string
 	log    logr.Logger
@@ -33,7 +33,7 @@ type operator struct {
 }
 
 // start runs the first config until ctx is done.
-func (o *operator) start(ctx context.Context) {
+func (o *runner) start(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	setOperatorStates(o.name, []condition{o.current.condition})
@@ -41,7 +41,7 @@ func (o *operator) start(ctx context.Context) {
 }
 
 // stop ends whatever runs and waits for reconciles that have begun. Nothing is deleted.
-func (o *operator) stop() {
+func (o *runner) stop() {
 	o.mu.Lock()
 	current, next := o.current, o.next
 	o.mu.Unlock()
@@ -55,7 +55,7 @@ func (o *operator) stop() {
 
 // offer takes a config that was loaded without errors. One that equals the active one changes nothing. Any other starts beside
 // the active one and takes over once it can; if the active one has not worked yet, it is replaced at once.
-func (o *operator) offer(ctx context.Context, f *load.File) {
+func (o *runner) offer(ctx context.Context, f *load.File) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	defer o.reportChange()
@@ -81,7 +81,7 @@ func (o *operator) offer(ctx context.Context, f *load.File) {
 }
 
 // changes reports whether offer would start a config.
-func (o *operator) changes(f *load.File) bool {
+func (o *runner) changes(f *load.File) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	digest := digestOf(f)
@@ -89,7 +89,7 @@ func (o *operator) changes(f *load.File) bool {
 }
 
 // refuse keeps the active config, since the changed one cannot be loaded.
-func (o *operator) refuse(why string) {
+func (o *runner) refuse(why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	defer o.reportChange()
@@ -99,7 +99,7 @@ func (o *operator) refuse(why string) {
 
 // withdrawNext gives up the config that was to take over. The schemas that it was compiled against may be newer than those of
 // the active one.
-func (o *operator) withdrawNext() {
+func (o *runner) withdrawNext() {
 	if o.next != nil && o.current.session != nil {
 		o.current.session.RecheckKinds()
 	}
@@ -109,7 +109,7 @@ func (o *operator) withdrawNext() {
 
 // makeCurrent makes g the current config. The one before, nil for none, is withdrawn, and may still finish what it is working on.
 // ok is false if g is no longer wanted.
-func (o *operator) makeCurrent(g *generation) (before *generation, ok bool) {
+func (o *runner) makeCurrent(g *generation) (before *generation, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -151,7 +151,7 @@ func (s *session) becomeCurrent() bool {
 }
 
 // activeReconciler is the reconciler that works now, if its session is not s; nil for none.
-func (o *operator) activeReconciler(s *session) *reconcile.Reconciler {
+func (o *runner) activeReconciler(s *session) *reconcile.Reconciler {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if now := o.current.session; now != nil && now != s {

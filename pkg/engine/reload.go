@@ -92,9 +92,9 @@ func (e *Engine) forgetKindsOf(plan reloadPlan) {
 
 // reloadPlan is what a reload does, by operator.
 type reloadPlan struct {
-	gone    []*operator
-	kept    map[*operator]string // why
-	offered map[*operator]*load.File
+	gone    []*runner
+	kept    map[*runner]string // why
+	offered map[*runner]*load.File
 	added   []*load.File
 	// deletable are the files with errors whose upstreams can be finalized.
 	deletable []*load.File
@@ -104,7 +104,7 @@ type reloadPlan struct {
 }
 
 func (e *Engine) planReload(files []*load.File, errs config.Errors) reloadPlan {
-	plan := reloadPlan{kept: map[*operator]string{}, offered: map[*operator]*load.File{}, reported: map[*config.Error]bool{}}
+	plan := reloadPlan{kept: map[*runner]string{}, offered: map[*runner]*load.File{}, reported: map[*config.Error]bool{}}
 	valid := slices.DeleteFunc(slices.Clone(files), func(f *load.File) bool { return !f.Valid() })
 	held := e.keepOrEnd(files, valid, errs, &plan)
 	startable := Startable(files)
@@ -177,7 +177,7 @@ func (p *reloadPlan) report(errs config.Errors) {
 
 // claims are the errors of a file that claims names of another active operator. Load could not find them: the other one's own
 // file may have changed and not be active.
-func (e *Engine) claims(f *load.File, gone []*operator) config.Errors {
+func (e *Engine) claims(f *load.File, gone []*runner) config.Errors {
 	if e.isCurrentConfig(f) {
 		return nil
 	}
@@ -201,7 +201,7 @@ func (e *Engine) isCurrentConfig(f *load.File) bool {
 
 // keepWorking says why an active operator that no file names any more must not end yet, and by which files: its own file as it
 // is now, or one that claims its names, cannot start in its place.
-func (o *operator) keepWorking(files []*load.File) (by []*load.File, why string) {
+func (o *runner) keepWorking(files []*load.File) (by []*load.File, why string) {
 	o.mu.Lock()
 	works, path, working := o.current.established, o.loaded.Path, o.current.file
 	o.mu.Unlock()
@@ -232,7 +232,7 @@ func named(name string, files []*load.File) *load.File {
 }
 
 // errorsOf lists the errors of the file that the operator came from, or of the one that has its name now.
-func (o *operator) errorsOf(files []*load.File, errs config.Errors) config.Errors {
+func (o *runner) errorsOf(files []*load.File, errs config.Errors) config.Errors {
 	var blamed config.Errors
 	current := o.lastLoaded()
 	take := func(concerns func(*config.Error) bool) {
@@ -258,31 +258,31 @@ func (o *operator) errorsOf(files []*load.File, errs config.Errors) config.Error
 }
 
 // currentFile is the active config, lastLoaded the one that was last loaded without errors.
-func (o *operator) currentFile() *load.File {
+func (o *runner) currentFile() *load.File {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.current.file
 }
 
-func (o *operator) lastLoaded() *load.File {
+func (o *runner) lastLoaded() *load.File {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.loaded
 }
 
 // all lists the operators by name.
-func (e *Engine) all() []*operator {
+func (e *Engine) all() []*runner {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	list := make([]*operator, 0, len(e.operators))
+	list := make([]*runner, 0, len(e.operators))
 	for _, o := range e.operators {
 		list = append(list, o)
 	}
-	slices.SortFunc(list, func(a, b *operator) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(list, func(a, b *runner) int { return strings.Compare(a.name, b.name) })
 	return list
 }
 
-func (e *Engine) byName(name string) *operator {
+func (e *Engine) byName(name string) *runner {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.operators[name]

@@ -7,7 +7,7 @@ import (
 )
 
 // replacementProblem says why a changed config must not take over: see informers.Cache.NamesInUse. It is empty if it may.
-func (o *operator) replacementProblem(f *load.File) string {
+func (o *runner) replacementProblem(f *load.File) string {
 	o.mu.Lock()
 	s := o.current.session
 	o.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/corollary-dev/corollary/pkg/informers"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
@@ -27,12 +27,12 @@ func (s *session) sourceRead(key informers.Key, err error) bool {
 
 // noteGoneRows finds rows that the query does not return, and that no event announces, since they were gone before this session worked.
 // What they have left is not another process's.
-func (s *session) noteGoneRows() (gone []pipeline.Ref, doubt source.Doubt) {
+func (s *session) noteGoneRows() (gone []operator.Ref, doubt source.Doubt) {
 	if !s.pipeline.HasRows() {
 		return nil, doubt
 	}
 	gone, doubt = s.cache.GoneRows(s.cache.Candidates(s.reconciler))
-	gone = slices.DeleteFunc(gone, func(ref pipeline.Ref) bool { return !s.reconciler.HasLeft(ref) })
+	gone = slices.DeleteFunc(gone, func(ref operator.Ref) bool { return !s.reconciler.HasLeft(ref) })
 	for _, ref := range gone {
 		s.reconciler.NoteGone(ref)
 	}

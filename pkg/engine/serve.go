@@ -14,6 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/source"
@@ -22,12 +23,12 @@ import (
 // session runs one compiled pipeline: its watches, its queue, its reconciler and workers.
 type session struct {
 	engine     *Engine
-	operator   *operator
+	operator   *runner
 	generation *generation
 	pipeline   *pipeline.Pipeline
 	reconciler *reconcile.Reconciler
 	cache      *informers.Cache
-	queue      priorityqueue.PriorityQueue[pipeline.Ref]
+	queue      priorityqueue.PriorityQueue[operator.Ref]
 	turns      turns
 	pool       workerPool
 	batch      guard.Batch
@@ -62,7 +63,7 @@ func newSession(g *generation, p *pipeline.Pipeline) *session {
 }
 
 // Enqueue implements reconcile.Host.
-func (s *session) Enqueue(ref pipeline.Ref) { s.Add(informers.PriorityNow, 0, ref) }
+func (s *session) Enqueue(ref operator.Ref) { s.Add(informers.PriorityNow, 0, ref) }
 
 // ReportShared implements reconcile.Host.
 func (s *session) ReportShared(note, upstream string) {
@@ -77,7 +78,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	if last != nil {
 		s.writeBack.inherit(last.writeBack)
 	}
-	s.queue = priorityqueue.New[pipeline.Ref](g.operator.name)
+	s.queue = priorityqueue.New[operator.Ref](g.operator.name)
 	defer s.shutDown()
 	defer s.reconciler.ForgetObjects()
 	live, gone := context.WithCancelCause(ctx)
@@ -128,7 +129,7 @@ func (s *session) open(gone context.CancelCauseFunc) error {
 }
 
 // Add implements informers.Queue.
-func (s *session) Add(priority int, after time.Duration, refs ...pipeline.Ref) {
+func (s *session) Add(priority int, after time.Duration, refs ...operator.Ref) {
 	s.turns.add(priority, after, refs, func() {
 		s.queue.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, refs...)
 	})
@@ -137,7 +138,7 @@ func (s *session) Add(priority int, after time.Duration, refs ...pipeline.Ref) {
 // next waits for the next upstream to reconcile. Only one goroutine calls it: an upstream leaves the queue and the turns at once, or
 // its turn would queue it again while a worker has it. What is added between the two loses its turn, but the reconcile that begins sees it.
 // ok is false once the queue is shut down.
-func (s *session) next() (ref pipeline.Ref, ok bool) {
+func (s *session) next() (ref operator.Ref, ok bool) {
 	ref, _, shutdown := s.queue.GetWithPriority()
 	if shutdown {
 		return ref, false
@@ -149,10 +150,10 @@ func (s *session) next() (ref pipeline.Ref, ok bool) {
 }
 
 // Join implements informers.Queue.
-func (s *session) Join(refs []pipeline.Ref) { s.batch.Join(refs) }
+func (s *session) Join(refs []operator.Ref) { s.batch.Join(refs) }
 
 // JoinRows implements informers.Queue.
-func (s *session) JoinRows(count int, gone []pipeline.Ref, doubt source.Doubt) {
+func (s *session) JoinRows(count int, gone []operator.Ref, doubt source.Doubt) {
 	noteSourceRead(s.operator.name, "", time.Now(), count)
 	s.batch.JoinRows(gone, doubt)
 }
@@ -234,7 +235,7 @@ func (s *session) resync(live context.Context) {
 	}
 }
 
-func (s *session) processItem(live context.Context, ref pipeline.Ref) {
+func (s *session) processItem(live context.Context, ref operator.Ref) {
 	defer s.queue.Done(ref)
 	if live.Err() != nil {
 		return
@@ -258,7 +259,7 @@ func (s *session) processItem(live context.Context, ref pipeline.Ref) {
 const afterPanic = time.Minute
 
 // reconcileRecovering reconciles and recovers from panics: one object must not stop the operator.
-func (s *session) reconcileRecovering(ctx context.Context, ref pipeline.Ref) (after time.Duration) {
+func (s *session) reconcileRecovering(ctx context.Context, ref operator.Ref) (after time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {
 			reconcile.CountFailure(s.operator.name, "", "Panic")

@@ -12,7 +12,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
@@ -112,10 +112,10 @@ func (l *shardLoader) settled(set *informers.ShardSet, since time.Duration) bool
 }
 
 // startingOperators are those whose watches may not be open yet.
-func (e *Engine) startingOperators() map[*operator]bool {
+func (e *Engine) startingOperators() map[*runner]bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	starting := map[*operator]bool{}
+	starting := map[*runner]bool{}
 	for _, o := range e.operators {
 		o.mu.Lock()
 		switch o.current.condition.reason {
@@ -202,7 +202,7 @@ type sessionShards struct {
 	// loaded reports whether the first lists of a set are in, fails whether they cannot be had; candidates are then what is to be reconciled.
 	loaded     func(set *informers.ShardSet) bool
 	fails      func(set *informers.ShardSet) bool
-	candidates func(set *informers.ShardSet) []pipeline.Ref
+	candidates func(set *informers.ShardSet) []operator.Ref
 	// acts reports whether the session acts.
 	acts func() bool
 	// changed signals that a set was opened, joined that a process has joined, or left.
@@ -216,7 +216,7 @@ type sessionShards struct {
 	underWay map[int]int
 	idle     sync.Cond
 	// unsettled are the upstreams of a set that was loaded while the session acts and that were not reconciled since.
-	unsettled map[*informers.ShardSet]map[pipeline.Ref]struct{}
+	unsettled map[*informers.ShardSet]map[operator.Ref]struct{}
 }
 
 func newSessionShards(s *session) *sessionShards {
@@ -226,9 +226,9 @@ func newSessionShards(s *session) *sessionShards {
 	of := &sessionShards{
 		owned: s.engine.shards.owned, loaded: s.cache.HasLoaded, changed: make(chan struct{}, 1), joined: make(chan struct{}, 1), ready: map[int]bool{}, underWay: map[int]int{},
 		fails:      func(set *informers.ShardSet) bool { return s.cache.CannotLoad(set, maxLoadDelay) },
-		candidates: func(set *informers.ShardSet) []pipeline.Ref { return s.cache.CandidatesIn(set, s.reconciler) },
+		candidates: func(set *informers.ShardSet) []operator.Ref { return s.cache.CandidatesIn(set, s.reconciler) },
 		acts:       func() bool { return s.pool.is(acting) },
-		unsettled:  map[*informers.ShardSet]map[pipeline.Ref]struct{}{},
+		unsettled:  map[*informers.ShardSet]map[operator.Ref]struct{}{},
 	}
 	of.idle.L = &of.mu
 	return of
@@ -308,7 +308,7 @@ func (s *sessionShards) opened(sets ...*informers.ShardSet) {
 // takeLoaded lets reconciles begin of the sets that have been loaded, and returns what they have to reconcile. left is true if
 // others are still being loaded. before is called with those of each
 // set before its shards are held, since guard must not add up without them; nil for nothing.
-func (s *sessionShards) takeLoaded(before func(refs []pipeline.Ref)) (refs []pipeline.Ref, left bool) {
+func (s *sessionShards) takeLoaded(before func(refs []operator.Ref)) (refs []operator.Ref, left bool) {
 	if s == nil {
 		return nil, false
 	}
@@ -326,7 +326,7 @@ func (s *sessionShards) takeLoaded(before func(refs []pipeline.Ref)) (refs []pip
 			s.ready[shard] = true
 		}
 		if refs = append(refs, found...); s.acts() && len(found) > 0 {
-			s.unsettled[set] = map[pipeline.Ref]struct{}{}
+			s.unsettled[set] = map[operator.Ref]struct{}{}
 			for _, ref := range found {
 				s.unsettled[set][ref] = struct{}{}
 			}
@@ -337,7 +337,7 @@ func (s *sessionShards) takeLoaded(before func(refs []pipeline.Ref)) (refs []pip
 }
 
 // reconciled notes that an upstream was reconciled.
-func (s *sessionShards) reconciled(ref pipeline.Ref) {
+func (s *sessionShards) reconciled(ref operator.Ref) {
 	if s == nil {
 		return
 	}
@@ -421,7 +421,7 @@ func (s *session) noteUnfiltered(key informers.Key) {
 }
 
 // passOver is for an upstream of a shard that is not loaded, or lost: guard does not wait for it.
-func (s *session) passOver(ref pipeline.Ref) {
+func (s *session) passOver(ref operator.Ref) {
 	if s.pool.is(counting) {
 		s.pool.tally.Load().Note(ref, guard.Counted{})
 		return
@@ -430,7 +430,7 @@ func (s *session) passOver(ref pipeline.Ref) {
 }
 
 // enterShardOfRow is Enter for the shard of a row.
-func (s *session) enterShardOfRow(ctx context.Context, ref pipeline.Ref) (acting context.Context, leave func(), ok bool) {
+func (s *session) enterShardOfRow(ctx context.Context, ref operator.Ref) (acting context.Context, leave func(), ok bool) {
 	if s.shards == nil {
 		return ctx, func() {}, true
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config/load"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
@@ -175,7 +175,7 @@ func TestSurveyOfWhatGoes(t *testing.T) {
 		found := surveyAll(t, testkit.Config(t), survey.Options{}, text)
 		found.expect(t, "kept", "none kept")
 		found.expect(t, "unlabeled", "leftover unlabeled")
-		if f := found.expect(t, "deleted", "delete deleted"); f.Finalizer != pipeline.FinalizerRemove {
+		if f := found.expect(t, "deleted", "delete deleted"); f.Finalizer != operator.FinalizerRemove {
 			t.Error("the finalizer is not said to go")
 		}
 
@@ -213,7 +213,7 @@ func TestSurveyIntoNoNamespace(t *testing.T) {
 		text = strings.Replace(text, "    # downstream", "    targetNamespaces: {from: Any}", 1)
 		testkit.Apply(t, ns, widget("early", "{data: {a: b}}"))
 		f := surveyAll(t, testkit.Config(t), survey.Options{}, text).expect(t, "early", "create early")
-		if f.Finalizer != pipeline.FinalizerAdd || !strings.Contains(f.Changes[0].Note, "namespace nowhere-to-be-found does not exist yet") {
+		if f.Finalizer != operator.FinalizerAdd || !strings.Contains(f.Changes[0].Note, "namespace nowhere-to-be-found does not exist yet") {
 			t.Errorf("found %+v", f.Changes[0])
 		}
 	})

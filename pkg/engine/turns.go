@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/informers"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 const (
@@ -32,7 +32,7 @@ const priorityTurn = informers.PriorityNow + 1
 type turns struct {
 	mu sync.Mutex
 	// waiting has what was not reconciled since it was queued.
-	waiting map[pipeline.Ref]place
+	waiting map[operator.Ref]place
 	most    int      // of waiting, since it was made
 	order   sequence // of what waits, and of some that waits no longer
 	added   int      // to order, ever
@@ -41,7 +41,7 @@ type turns struct {
 	// turned is how long turns took since something waits, and others how long all other reconciles. A turn that has not ended counts in it
 	// with the time in underWay: what the last one took.
 	turned, others, last time.Duration
-	underWay             map[pipeline.Ref]time.Duration
+	underWay             map[operator.Ref]time.Duration
 }
 
 // place is from when on something may have its turn; number is the order of those of one time.
@@ -51,12 +51,12 @@ type place struct {
 }
 
 type turn struct {
-	ref pipeline.Ref
+	ref operator.Ref
 	place
 }
 
 // add notes what enqueue adds to the queue. None of it begins before it is both noted and queued.
-func (t *turns) add(priority int, after time.Duration, refs []pipeline.Ref, enqueue func()) {
+func (t *turns) add(priority int, after time.Duration, refs []operator.Ref, enqueue func()) {
 	if priority >= informers.PriorityNow || len(refs) == 0 {
 		enqueue()
 		return
@@ -65,7 +65,7 @@ func (t *turns) add(priority int, after time.Duration, refs []pipeline.Ref, enqu
 	defer t.mu.Unlock()
 	defer enqueue()
 	if t.waiting == nil {
-		t.waiting = map[pipeline.Ref]place{}
+		t.waiting = map[operator.Ref]place{}
 	}
 	at := time.Now().Add(after)
 	for _, ref := range refs {
@@ -96,7 +96,7 @@ func (t *turns) tidy() {
 
 // begin notes that an upstream is being reconciled, and whether others wait that were taken over. It returns what is to follow it, if ok is
 // true.
-func (t *turns) begin(ref pipeline.Ref, taken bool) (next pipeline.Ref, ok bool) {
+func (t *turns) begin(ref operator.Ref, taken bool) (next operator.Ref, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.leave(ref)
@@ -117,7 +117,7 @@ func (t *turns) begin(ref pipeline.Ref, taken bool) (next pipeline.Ref, ok bool)
 	next = heap.Pop(&t.order).(turn).ref
 	t.leave(next)
 	if t.underWay == nil {
-		t.underWay = map[pipeline.Ref]time.Duration{}
+		t.underWay = map[operator.Ref]time.Duration{}
 	}
 	t.underWay[next] = t.last
 	t.turned += t.last
@@ -125,7 +125,7 @@ func (t *turns) begin(ref pipeline.Ref, taken bool) (next pipeline.Ref, ok bool)
 }
 
 // end notes how long a reconcile took.
-func (t *turns) end(ref pipeline.Ref, took time.Duration) {
+func (t *turns) end(ref operator.Ref, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if counted, isTurn := t.underWay[ref]; isTurn {
@@ -137,10 +137,10 @@ func (t *turns) end(ref pipeline.Ref, took time.Duration) {
 }
 
 // leave notes that an upstream waits no more. A map never becomes smaller by itself: after a start, it would have room for all upstreams.
-func (t *turns) leave(ref pipeline.Ref) {
+func (t *turns) leave(ref operator.Ref) {
 	delete(t.waiting, ref)
 	if n := len(t.waiting); t.most > 1000 && n < t.most/8 {
-		few := make(map[pipeline.Ref]place, n)
+		few := make(map[operator.Ref]place, n)
 		maps.Copy(few, t.waiting)
 		t.waiting, t.most = few, n
 		t.tidy()

@@ -16,12 +16,13 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/informers"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
-func refNamed(name string) pipeline.Ref { return pipeline.Ref{Name: name} }
+func refNamed(name string) operator.Ref { return operator.Ref{Name: name} }
 
 // TestTurns: while upstreams change faster than they are reconciled, what waits at a low priority has its turns, in its order, once.
 func TestTurns(t *testing.T) {
@@ -29,7 +30,7 @@ func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turns turns
 		add := func(priority int, after time.Duration, names ...string) {
-			var refs []pipeline.Ref
+			var refs []operator.Ref
 			for _, name := range names {
 				refs = append(refs, refNamed(name))
 			}
@@ -115,7 +116,7 @@ func TestTurnsTakeTheirPartOfTheTime(t *testing.T) {
 		{"no process had them, and most are in sync", 4 * time.Millisecond, true, 1480, 1520},
 	} {
 		var turns turns
-		var refs []pipeline.Ref
+		var refs []operator.Ref
 		for i := range 2000 {
 			refs = append(refs, refNamed(fmt.Sprint(i)))
 		}
@@ -142,8 +143,8 @@ func TestTurnsTakeTheirPartOfTheTime(t *testing.T) {
 func TestReconciledOnce(t *testing.T) {
 	t.Parallel()
 	const upstreams, workers = 20_000, 10
-	s := &session{queue: priorityqueue.New[pipeline.Ref]("")}
-	slots, began, handed := make(chan struct{}, workers), map[pipeline.Ref]int{}, 0
+	s := &session{queue: priorityqueue.New[operator.Ref]("")}
+	slots, began, handed := make(chan struct{}, workers), map[operator.Ref]int{}, 0
 	var working sync.WaitGroup
 	go func() {
 		for i := range upstreams {
@@ -170,8 +171,8 @@ func TestReconciledOnce(t *testing.T) {
 
 // A mistake of this program in one reconciliation ends that look and nothing else.
 func TestPanicIsSurvived(t *testing.T) {
-	s := &session{operator: &operator{name: t.Name(), log: logr.Discard()}, reconciler: &reconcile.Reconciler{}} // without a pipeline every reconciliation fails
-	if after := s.reconcileRecovering(t.Context(), pipeline.Ref{Name: "a"}); after != afterPanic {
+	s := &session{operator: &runner{name: t.Name(), log: logr.Discard()}, reconciler: &reconcile.Reconciler{}} // without a pipeline every reconciliation fails
+	if after := s.reconcileRecovering(t.Context(), operator.Ref{Name: "a"}); after != afterPanic {
 		t.Errorf("it is looked at again after %s, not %s", after, afterPanic)
 	}
 }
@@ -245,13 +246,13 @@ func TestShardsAreHeldOnceTheyAreCounted(t *testing.T) {
 	t.Parallel()
 	s := &sessionShards{
 		loaded:     func(*informers.ShardSet) bool { return true },
-		candidates: func(*informers.ShardSet) []pipeline.Ref { return []pipeline.Ref{{Name: "a"}, {Name: "b"}} },
+		candidates: func(*informers.ShardSet) []operator.Ref { return []operator.Ref{{Name: "a"}, {Name: "b"}} },
 		acts:       func() bool { return false },
 		ready:      map[int]bool{},
 	}
 	s.loading = []*informers.ShardSet{informers.NewShardSet(shards.Ring{N: 2}, 1)}
-	var joined []pipeline.Ref
-	s.takeLoaded(func(refs []pipeline.Ref) {
+	var joined []operator.Ref
+	s.takeLoaded(func(refs []operator.Ref) {
 		if joined = refs; s.ready[1] {
 			t.Error("the shard is held before its upstreams are known")
 		}
@@ -271,14 +272,14 @@ func TestWriteBackSpacing(t *testing.T) {
 		{"the state changes", false, minSpacing},
 		{"what is desired changes", true, maxSpacing},
 	} {
-		w := &writeBack{session: &session{operator: &operator{name: "spacing"}, generation: &generation{}}, states: map[pipeline.Ref]*rowState{}}
-		ref := pipeline.Ref{Name: "1"}
+		w := &writeBack{session: &session{operator: &runner{name: "spacing"}, generation: &generation{}}, states: map[operator.Ref]*rowState{}}
+		ref := operator.Ref{Name: "1"}
 		var desired drift.Sum
 		for i := range byte(10) {
 			if c.changes {
 				desired[0] = i
 			}
-			state := pipeline.RowState{Message: string('a' + rune(i))}
+			state := report.RowState{Message: string('a' + rune(i))}
 			w.Report(ref, 1, state, desired)
 			w.noteWritten(ref, w.states[ref], state, desired)
 		}

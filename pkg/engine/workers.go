@@ -9,7 +9,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // workerPool are a session's workers.
@@ -26,7 +26,7 @@ func (s *session) startWorkers(live context.Context) {
 	s.pool.once.Do(func() {
 		context.AfterFunc(live, s.shutDown)
 		s.pool.workers.Go(func() {
-			busy, next := make(chan struct{}, s.engine.options.Workers), make(chan pipeline.Ref)
+			busy, next := make(chan struct{}, s.engine.options.Workers), make(chan operator.Ref)
 			defer close(next)
 			for {
 				busy <- struct{}{}
@@ -48,7 +48,7 @@ func (s *session) startWorkers(live context.Context) {
 const workerIdle = time.Second
 
 // workOff reconciles an upstream, and then those that come next, until none comes for a while. done is called after each.
-func (s *session) workOff(live context.Context, ref pipeline.Ref, next <-chan pipeline.Ref, done func()) {
+func (s *session) workOff(live context.Context, ref operator.Ref, next <-chan operator.Ref, done func()) {
 	idle := time.NewTimer(workerIdle)
 	defer idle.Stop()
 	for more := true; more; {
@@ -66,7 +66,7 @@ func (s *session) workOff(live context.Context, ref pipeline.Ref, next <-chan pi
 }
 
 // runWorker reconciles one upstream once the workers are not paused.
-func (s *session) runWorker(live context.Context, ref pipeline.Ref) {
+func (s *session) runWorker(live context.Context, ref operator.Ref) {
 	if s.pool.is(acting) {
 		s.engine.options.MayWrite(live)
 	}
@@ -86,7 +86,7 @@ func (s *session) stopWorkers() {
 
 // beginCounting makes the workers count, from the start.
 func (s *session) beginCounting() {
-	var refs []pipeline.Ref
+	var refs []operator.Ref
 	s.pool.pass(guardCounts, func() {
 		s.shards.takeLoaded(nil)
 		refs = s.cache.Candidates(s.reconciler)
@@ -104,12 +104,12 @@ func (s *session) beginStandingBy(live context.Context) {
 
 // startWith are the upstreams that a start reconciles: those in sync when they were counted are only counted in the metrics. The batch
 // releases an upstream that waits in it when that is reconciled.
-func (s *session) startWith(counted bool) []pipeline.Ref {
+func (s *session) startWith(counted bool) []operator.Ref {
 	refs := s.cache.Candidates(s.reconciler)
 	if !counted {
 		return refs
 	}
-	return slices.DeleteFunc(refs, func(ref pipeline.Ref) bool {
+	return slices.DeleteFunc(refs, func(ref operator.Ref) bool {
 		uid := s.cache.UpstreamUID(ref) // "" if the watch does not show it
 		inSync := !s.batch.Has(ref) && uid != "" && s.reconciler.IsInSync(ref, uid)
 		if inSync {

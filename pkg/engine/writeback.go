@@ -16,7 +16,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/leadership"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/source"
 	"github.com/corollary-dev/corollary/pkg/sqltext"
 )
@@ -30,17 +31,17 @@ type writeBack struct {
 	of string
 
 	mu     sync.Mutex
-	states map[pipeline.Ref]*rowState
+	states map[operator.Ref]*rowState
 	// queue has the rows to write; nil while nothing may be written.
-	queue workqueue.TypedDelayingInterface[pipeline.Ref]
+	queue workqueue.TypedDelayingInterface[operator.Ref]
 	// failing is the row whose failure is shown; zero for none.
-	failing pipeline.Ref
+	failing operator.Ref
 }
 
 // rowState is what is known of the state of one row.
 type rowState struct {
 	key           any
-	want, written pipeline.RowState
+	want, written report.RowState
 	// desired and writtenDesired are digests of what is desired of the row now, and when it was last written.
 	desired, writtenDesired drift.Sum
 	at                      time.Time // of the last write
@@ -77,7 +78,7 @@ func newWriteBack(s *session) *writeBack {
 			o.Driver = source.MySQLWriter
 		}
 	}
-	return &writeBack{session: s, writer: source.NewWriter(o), of: identityOf(src), states: map[pipeline.Ref]*rowState{}}
+	return &writeBack{session: s, writer: source.NewWriter(o), of: identityOf(src), states: map[operator.Ref]*rowState{}}
 }
 
 // identityOf is the same for configs that write the same states to the same place.
@@ -103,7 +104,7 @@ func (w *writeBack) inherit(from *writeBack) {
 }
 
 // Report implements reconcile.RowStates.
-func (w *writeBack) Report(ref pipeline.Ref, key any, state pipeline.RowState, desired drift.Sum) {
+func (w *writeBack) Report(ref operator.Ref, key any, state report.RowState, desired drift.Sum) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.states[ref]
@@ -120,7 +121,7 @@ func (w *writeBack) Report(ref pipeline.Ref, key any, state pipeline.RowState, d
 }
 
 // enqueue lets a row be written when its time has come. mu is held.
-func (w *writeBack) enqueue(ref pipeline.Ref, r *rowState) {
+func (w *writeBack) enqueue(ref operator.Ref, r *rowState) {
 	if w.queue == nil || r.retry > 0 {
 		return
 	}
@@ -132,7 +133,7 @@ func (w *writeBack) enqueue(ref pipeline.Ref, r *rowState) {
 }
 
 // Forget implements reconcile.RowStates.
-func (w *writeBack) Forget(ref pipeline.Ref) {
+func (w *writeBack) Forget(ref operator.Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if r := w.states[ref]; r != nil {
@@ -144,7 +145,7 @@ func (w *writeBack) Forget(ref pipeline.Ref) {
 // run writes states until ctx is done.
 func (w *writeBack) run(ctx context.Context) {
 	defer w.writer.Close()
-	queue := workqueue.NewTypedDelayingQueue[pipeline.Ref]()
+	queue := workqueue.NewTypedDelayingQueue[operator.Ref]()
 	defer context.AfterFunc(ctx, queue.ShutDown)()
 	w.mu.Lock()
 	w.queue = queue
@@ -191,7 +192,7 @@ func (w *writeBack) pending() (n int) {
 }
 
 // write writes the state of one row. It returns false if the database cannot be reached.
-func (w *writeBack) write(ctx context.Context, ref pipeline.Ref) (connected bool) {
+func (w *writeBack) write(ctx context.Context, ref operator.Ref) (connected bool) {
 	w.mu.Lock()
 	r := w.states[ref]
 	if r == nil || r.want == r.written {
@@ -229,7 +230,7 @@ func (w *writeBack) write(ctx context.Context, ref pipeline.Ref) (connected bool
 }
 
 // parameter is the value of a parameter of source.writeBack.
-func parameter(name string, key any, state pipeline.RowState) any {
+func parameter(name string, key any, state report.RowState) any {
 	if value, ok := state.Parameters()[name]; ok {
 		return value
 	}
@@ -237,7 +238,7 @@ func parameter(name string, key any, state pipeline.RowState) any {
 }
 
 // noteWritten notes a write. mu is held.
-func (w *writeBack) noteWritten(ref pipeline.Ref, r *rowState, state pipeline.RowState, desired drift.Sum) {
+func (w *writeBack) noteWritten(ref operator.Ref, r *rowState, state report.RowState, desired drift.Sum) {
 	countWriteBack(w.session.operator.name, writeBackWritten)
 	now := time.Now()
 	switch before := r.spacing; {
@@ -259,7 +260,7 @@ func (w *writeBack) noteWritten(ref pipeline.Ref, r *rowState, state pipeline.Ro
 }
 
 // noteFailed notes a failure, and lets the row be written again: after its retry, or when the others are. mu is held.
-func (w *writeBack) noteFailed(ref pipeline.Ref, r *rowState, err error) {
+func (w *writeBack) noteFailed(ref operator.Ref, r *rowState, err error) {
 	countWriteBack(w.session.operator.name, writeBackFailed)
 	r.failure = err.Error()
 	w.queue.AddAfter(ref, r.retry)
@@ -269,13 +270,13 @@ func (w *writeBack) noteFailed(ref pipeline.Ref, r *rowState, err error) {
 }
 
 // recovered notes that a row does not fail any more. mu is held.
-func (w *writeBack) recovered(ref pipeline.Ref, r *rowState) {
+func (w *writeBack) recovered(ref operator.Ref, r *rowState) {
 	r.retry, r.failure = 0, ""
 	if w.failing != ref {
 		return
 	}
-	w.failing = pipeline.Ref{}
-	for _, other := range slices.SortedFunc(maps.Keys(w.states), pipeline.Ref.Compare) {
+	w.failing = operator.Ref{}
+	for _, other := range slices.SortedFunc(maps.Keys(w.states), operator.Ref.Compare) {
 		if w.states[other].failure != "" {
 			w.show(other, w.states[other])
 			return
@@ -285,7 +286,7 @@ func (w *writeBack) recovered(ref pipeline.Ref, r *rowState) {
 }
 
 // show makes the failure of a row the one in the operator's state. mu is held.
-func (w *writeBack) show(ref pipeline.Ref, r *rowState) {
+func (w *writeBack) show(ref operator.Ref, r *rowState) {
 	w.failing = ref
 	w.session.generation.setWriteBackFailed(fmt.Sprintf("the state of row %s cannot be written: %s", ref.Name, r.failure))
 }

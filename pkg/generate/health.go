@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/status"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
@@ -71,8 +71,8 @@ func (h Health) Standard() bool {
 // no name, they stand in for it.
 var stalling = []string{
 	status.ReasonInvalid, status.ReasonFailed,
-	string(pipeline.StateRenderFailed), string(pipeline.StateConflict), string(pipeline.StateContested),
-	string(pipeline.StateBeforeFailed), string(pipeline.StateBeforeTimedOut),
+	string(operator.StateRenderFailed), string(operator.StateConflict), string(operator.StateContested),
+	string(operator.StateBeforeFailed), string(operator.StateBeforeTimedOut),
 }
 
 // WriteArgoCD writes the patch of the ConfigMap argocd-cm.

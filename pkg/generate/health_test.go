@@ -17,7 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -33,7 +33,7 @@ var (
 func TestHealth(t *testing.T) {
 	wait := status.Fact{Name: "deployment", Progressing: true, Reason: status.ReasonProgressing, Message: "Available: 1/2"}
 	broken := status.Fact{Name: "deployment", Failed: true, Reason: status.ReasonFailed, Message: "quota"}
-	conflict := status.Fact{Name: "deployment", Failed: true, Reason: string(pipeline.StateConflict), Message: "not ours"}
+	conflict := status.Fact{Name: "deployment", Failed: true, Reason: string(operator.StateConflict), Message: "not ours"}
 	refused := status.Fact{Name: "deployment", Progressing: true, Reason: "Forbidden", Message: "no right"}
 	well := status.Fact{Name: "deployment", Ready: true}
 	var out strings.Builder

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
 
@@ -21,17 +21,17 @@ type Batch struct {
 	// tally counts the changes that wait, and what was released; nil before the first one.
 	tally *Tally
 	// waiting has the upstreams that are held, and the digests of their changes.
-	waiting map[pipeline.Ref]drift.Sum
+	waiting map[operator.Ref]drift.Sum
 	// alone has those that wait only for inputs with one reader: what changes there is its author's business, what is deleted counts.
-	alone map[pipeline.Ref]bool
+	alone map[operator.Ref]bool
 	// released is what guard allowed within batchWindow before the last one that came while none waited: further changes count with it.
-	released map[pipeline.Ref]released
+	released map[operator.Ref]released
 	expired  time.Time
 	// confirmed has the digests of changes that were confirmed within the last minute, and may still have to be carried out.
-	confirmed   map[pipeline.Ref]drift.Sum
+	confirmed   map[operator.Ref]drift.Sum
 	confirmedAt time.Time
 	// cleared has, by row that is gone, the digest of what may be removed; nil if upstreams are not rows.
-	cleared map[pipeline.Ref]drift.Sum
+	cleared map[operator.Ref]drift.Sum
 	// doubt is why rows that the last result lacks may exist nevertheless.
 	doubt source.Doubt
 }
@@ -62,19 +62,19 @@ func (b *Batch) Open(rows bool) {
 		b.joined = make(chan struct{}, 1)
 	}
 	if b.tally, b.waiting, b.alone, b.released, b.confirmed, b.cleared = nil, nil, nil, nil, nil, nil; rows {
-		b.cleared = map[pipeline.Ref]drift.Sum{}
+		b.cleared = map[operator.Ref]drift.Sum{}
 	}
 }
 
 // NoteConfirmed records a confirmation: confirmed changes do not count any more.
-func (b *Batch) NoteConfirmed(confirmed map[pipeline.Ref]drift.Sum) {
+func (b *Batch) NoteConfirmed(confirmed map[operator.Ref]drift.Sum) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.confirmed, b.confirmedAt = confirmed, time.Now()
 }
 
 // Join has upstreams counted before they are reconciled, once the batch is open.
-func (b *Batch) Join(refs []pipeline.Ref) {
+func (b *Batch) Join(refs []operator.Ref) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(refs) == 0 {
@@ -88,7 +88,7 @@ func (b *Batch) Join(refs []pipeline.Ref) {
 }
 
 // JoinRows is Join for the rows that a result lacks. Each result counts by itself.
-func (b *Batch) JoinRows(gone []pipeline.Ref, doubt source.Doubt) {
+func (b *Batch) JoinRows(gone []operator.Ref, doubt source.Doubt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if doubt.Lasting || !b.doubt.Lasting || len(b.waiting) == 0 {
@@ -113,13 +113,13 @@ func (b *Batch) doubtful() string {
 	return b.doubt.Why
 }
 
-func (b *Batch) joinLocked(refs []pipeline.Ref) {
+func (b *Batch) joinLocked(refs []operator.Ref) {
 	if b.joined == nil {
 		return
 	}
 	if b.tally == nil {
-		b.tally, b.waiting, b.alone, b.released = NewTally(nil), map[pipeline.Ref]drift.Sum{}, map[pipeline.Ref]bool{},
-			map[pipeline.Ref]released{}
+		b.tally, b.waiting, b.alone, b.released = NewTally(nil), map[operator.Ref]drift.Sum{}, map[operator.Ref]bool{},
+			map[operator.Ref]released{}
 	}
 	b.expire(time.Now())
 	for _, ref := range refs {
@@ -151,7 +151,7 @@ func (b *Batch) expire(now time.Time) {
 }
 
 // Has reports whether an upstream waits.
-func (b *Batch) Has(ref pipeline.Ref) bool {
+func (b *Batch) Has(ref operator.Ref) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_, ok := b.waiting[ref]
@@ -159,7 +159,7 @@ func (b *Batch) Has(ref pipeline.Ref) bool {
 }
 
 // Note records the count of an upstream that waits. One that is free, or whose very change was confirmed, waits no more.
-func (b *Batch) Note(ref pipeline.Ref, c Counted, free bool) bool {
+func (b *Batch) Note(ref operator.Ref, c Counted, free bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, ok := b.waiting[ref]; !ok {
@@ -169,7 +169,7 @@ func (b *Batch) Note(ref pipeline.Ref, c Counted, free bool) bool {
 }
 
 // NoteGone is Note for a row that is gone. It waits unless the batch has released it, also if it has not joined.
-func (b *Batch) NoteGone(ref pipeline.Ref, c Counted) bool {
+func (b *Batch) NoteGone(ref operator.Ref, c Counted) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if sum, ok := b.cleared[ref]; b.joined == nil || c.Deleted == 0 || ok && sum == c.Digest {
@@ -183,12 +183,12 @@ func (b *Batch) NoteGone(ref pipeline.Ref, c Counted) bool {
 		return true
 	}
 	if _, ok := b.waiting[ref]; !ok {
-		b.joinLocked([]pipeline.Ref{ref})
+		b.joinLocked([]operator.Ref{ref})
 	}
 	return b.noteLocked(ref, c, false)
 }
 
-func (b *Batch) noteLocked(ref pipeline.Ref, c Counted, free bool) bool {
+func (b *Batch) noteLocked(ref operator.Ref, c Counted, free bool) bool {
 	digest, before := c.Digest, b.released[ref]
 	if b.alone[ref] {
 		c.Changed, free = c.Deleted, free || c.Deleted == 0
@@ -211,7 +211,7 @@ func (b *Batch) noteLocked(ref pipeline.Ref, c Counted, free bool) bool {
 // have joined meanwhile. What was counted is allowed; anything else only if allows says so, and not if counted was
 // confirmed: while upstreams change all the time, the count is another one before others have published theirs.
 // Confirmed changes do not count any more.
-func (b *Batch) release(counted Sum, confirmed map[pipeline.Ref]drift.Sum, allows func(now Sum) bool) (refs []pipeline.Ref, ok bool) {
+func (b *Batch) release(counted Sum, confirmed map[operator.Ref]drift.Sum, allows func(now Sum) bool) (refs []operator.Ref, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.tally == nil {
@@ -221,7 +221,7 @@ func (b *Batch) release(counted Sum, confirmed map[pipeline.Ref]drift.Sum, allow
 	if now.of != counted.of || now.left > 0 || now != counted && (confirmed != nil || !allows(now)) {
 		return nil, false
 	}
-	refs, done := make([]pipeline.Ref, 0, len(b.waiting)), maps.Clone(confirmed)
+	refs, done := make([]operator.Ref, 0, len(b.waiting)), maps.Clone(confirmed)
 	for ref, digest := range b.waiting {
 		refs = append(refs, ref)
 		c := b.tally.of(ref)
@@ -235,7 +235,7 @@ func (b *Batch) release(counted Sum, confirmed map[pipeline.Ref]drift.Sum, allow
 			b.released[ref] = released{c, digest, time.Now()}
 		}
 	}
-	b.waiting, b.alone = map[pipeline.Ref]drift.Sum{}, map[pipeline.Ref]bool{}
+	b.waiting, b.alone = map[operator.Ref]drift.Sum{}, map[operator.Ref]bool{}
 	if confirmed != nil {
 		b.tally.forget(confirmed)
 		b.confirmed, b.confirmedAt = done, time.Now()
@@ -244,11 +244,11 @@ func (b *Batch) release(counted Sum, confirmed map[pipeline.Ref]drift.Sum, allow
 }
 
 // Drop removes upstreams that wait and that others count.
-func (b *Batch) Drop(lost func(ref pipeline.Ref) bool) {
+func (b *Batch) Drop(lost func(ref operator.Ref) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.DeleteFunc(b.waiting, func(ref pipeline.Ref, _ drift.Sum) bool { return lost(ref) })
-	maps.DeleteFunc(b.released, func(ref pipeline.Ref, _ released) bool { return lost(ref) })
+	maps.DeleteFunc(b.waiting, func(ref operator.Ref, _ drift.Sum) bool { return lost(ref) })
+	maps.DeleteFunc(b.released, func(ref operator.Ref, _ released) bool { return lost(ref) })
 	b.tally.Drop(lost)
 }
 
@@ -263,7 +263,7 @@ func (b *Batch) current() *Tally {
 }
 
 // Held has the upstreams that wait.
-func (b *Batch) Held() []pipeline.Ref {
+func (b *Batch) Held() []operator.Ref {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Keys(b.waiting))
@@ -271,7 +271,7 @@ func (b *Batch) Held() []pipeline.Ref {
 
 // Serve lets upstreams that wait go on once they are counted and allowed, or confirmed, until ctx is done. held is called with what is
 // waited for, empty for nothing, and released with the upstreams that go on.
-func (b *Batch) Serve(ctx context.Context, host *Host, held func(text string), released func(refs []pipeline.Ref)) {
+func (b *Batch) Serve(ctx context.Context, host *Host, held func(text string), released func(refs []operator.Ref)) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -297,7 +297,7 @@ func (b *Batch) Serve(ctx context.Context, host *Host, held func(text string), r
 }
 
 // tryRelease returns the upstreams that wait, if they may go on now.
-func (b *Batch) tryRelease(ctx context.Context, w *Wait, held func(text string)) (refs []pipeline.Ref, ok bool) {
+func (b *Batch) tryRelease(ctx context.Context, w *Wait, held func(text string)) (refs []operator.Ref, ok bool) {
 	counted := w.tally.Sum()
 	if counted.left > 0 {
 		return nil, false

@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-func refsNamed(from, to int) (refs []pipeline.Ref) {
+func refsNamed(from, to int) (refs []operator.Ref) {
 	for i := from; i < to; i++ {
-		refs = append(refs, pipeline.Ref{Namespace: "a", Name: strconv.Itoa(i)})
+		refs = append(refs, operator.Ref{Namespace: "a", Name: strconv.Itoa(i)})
 	}
 	return refs
 }
@@ -43,7 +43,7 @@ func TestBatchReleasesWhatWasJudged(t *testing.T) {
 	if refs, ok := b.release(judged, nil, upTo(5)); ok {
 		t.Errorf("%v are released, some of them not allowed", refs)
 	}
-	if refs, ok := b.release(judged, map[pipeline.Ref]drift.Sum{}, upTo(100)); ok {
+	if refs, ok := b.release(judged, map[operator.Ref]drift.Sum{}, upTo(100)); ok {
 		t.Errorf("%v are released, some of them not confirmed", refs)
 	}
 	// While upstreams change all the time, no count is that which was judged.
@@ -60,16 +60,16 @@ func TestBatchCountsDeletionsOfSingleReaders(t *testing.T) {
 	one, several := refsNamed(0, 1), refsNamed(0, 2)
 	for _, row := range []struct {
 		reason  string
-		joins   [][]pipeline.Ref
+		joins   [][]operator.Ref
 		counted Counted
 		free    bool
 		sum     Count
 	}{
-		{"a change", [][]pipeline.Ref{one}, changes, true, Count{}},
-		{"a deletion beside a change", [][]pipeline.Ref{one}, deletes, false, Count{Existing: 2, Changed: 1, Deleted: 1}},
-		{"several readers", [][]pipeline.Ref{several}, changes, false, changes.Count},
-		{"several readers, then one", [][]pipeline.Ref{several, one}, changes, false, changes.Count},
-		{"one reader, then several", [][]pipeline.Ref{one, several}, changes, false, changes.Count},
+		{"a change", [][]operator.Ref{one}, changes, true, Count{}},
+		{"a deletion beside a change", [][]operator.Ref{one}, deletes, false, Count{Existing: 2, Changed: 1, Deleted: 1}},
+		{"several readers", [][]operator.Ref{several}, changes, false, changes.Count},
+		{"several readers, then one", [][]operator.Ref{several, one}, changes, false, changes.Count},
+		{"one reader, then several", [][]operator.Ref{one, several}, changes, false, changes.Count},
 	} {
 		var b Batch
 		b.Open(false)
@@ -93,7 +93,7 @@ func TestBatchForgets(t *testing.T) {
 		var b Batch
 		b.Open(rows)
 		for _, ref := range refsNamed(0, 10) {
-			b.Join([]pipeline.Ref{ref})
+			b.Join([]operator.Ref{ref})
 			count := func(c Counted) bool {
 				if rows {
 					return b.NoteGone(ref, c)
@@ -144,7 +144,7 @@ func TestBatchSpendsConfirmations(t *testing.T) {
 				b.Note(ref, deletion("gone"), false)
 			}
 			judged := b.current().Sum()
-			var asked map[pipeline.Ref]drift.Sum
+			var asked map[operator.Ref]drift.Sum
 			if row.confirmed {
 				asked = b.current().changes()
 			}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
@@ -27,7 +27,7 @@ type Processes struct {
 	Config string
 	// Held has the shards whose upstreams this process counts, and UID the uid of an upstream; empty if that is not known.
 	Held func() []int
-	UID  func(ref pipeline.Ref) types.UID
+	UID  func(ref operator.Ref) types.UID
 }
 
 // PublishPassed publishes, for those shards of this process of which the board does not say so, that nothing waits.
@@ -302,10 +302,10 @@ func (b *countBoard) refreshBatch(ctx context.Context, own Sum, mine map[int]sha
 
 // count are the counts of a tally by shard. An upstream whose uid is not known counts in the first shard that is held.
 func (b *countBoard) count(t *Tally) map[int]shardCount {
-	counts, changes := map[int]shardCount{}, map[int]map[pipeline.Ref]drift.Sum{}
+	counts, changes := map[int]shardCount{}, map[int]map[operator.Ref]drift.Sum{}
 	held := b.processes.Held()
 	for _, shard := range held {
-		counts[shard], changes[shard] = shardCount{config: b.config, digest: "-"}, map[pipeline.Ref]drift.Sum{}
+		counts[shard], changes[shard] = shardCount{config: b.config, digest: "-"}, map[operator.Ref]drift.Sum{}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // Exceeded says what guard does not allow without confirmation, such as "7 of 9 existing downstreams would be deleted, and
@@ -63,17 +63,17 @@ func NeverHolds(op *config.Operator, standing int) bool {
 // Survey adds up what is counted of each upstream without an operator.
 type Survey struct {
 	Count
-	changes map[pipeline.Ref]drift.Sum
+	changes map[operator.Ref]drift.Sum
 }
 
 // Take adds what is counted of one upstream.
-func (s *Survey) Take(ref pipeline.Ref, c Count, digest drift.Sum) {
+func (s *Survey) Take(ref operator.Ref, c Count, digest drift.Sum) {
 	s.Add(c)
 	if c.Changed == 0 {
 		return
 	}
 	if s.changes == nil {
-		s.changes = map[pipeline.Ref]drift.Sum{}
+		s.changes = map[operator.Ref]drift.Sum{}
 	}
 	s.changes[ref] = digest
 }

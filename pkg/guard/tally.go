@@ -10,14 +10,14 @@ import (
 	"sync"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // Tally is what guard has counted.
 type Tally struct {
 	mu      sync.Mutex
-	pending map[pipeline.Ref]struct{} // not counted yet
-	counted map[pipeline.Ref]Counted
+	pending map[operator.Ref]struct{} // not counted yet
+	counted map[operator.Ref]Counted
 	total   Count
 	refs    int
 	// version changes with what is counted.
@@ -34,8 +34,8 @@ type Sum struct {
 }
 
 // NewTally returns a tally that expects upstreams.
-func NewTally(refs []pipeline.Ref) *Tally {
-	t := &Tally{pending: make(map[pipeline.Ref]struct{}, len(refs)), counted: map[pipeline.Ref]Counted{}, refs: len(refs)}
+func NewTally(refs []operator.Ref) *Tally {
+	t := &Tally{pending: make(map[operator.Ref]struct{}, len(refs)), counted: map[operator.Ref]Counted{}, refs: len(refs)}
 	for _, ref := range refs {
 		t.pending[ref] = struct{}{}
 	}
@@ -43,7 +43,7 @@ func NewTally(refs []pipeline.Ref) *Tally {
 }
 
 // Expect adds upstreams that are to be counted, again or for the first time.
-func (t *Tally) Expect(refs []pipeline.Ref) {
+func (t *Tally) Expect(refs []operator.Ref) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, ref := range refs {
@@ -52,7 +52,7 @@ func (t *Tally) Expect(refs []pipeline.Ref) {
 }
 
 // Note records the count of an upstream, in place of the one before.
-func (t *Tally) Note(ref pipeline.Ref, c Counted) {
+func (t *Tally) Note(ref operator.Ref, c Counted) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pending = without(t.pending, ref)
@@ -78,14 +78,14 @@ func without[K comparable, V any](m map[K]V, key K) map[K]V {
 }
 
 // Drop removes upstreams that others count.
-func (t *Tally) Drop(lost func(ref pipeline.Ref) bool) {
+func (t *Tally) Drop(lost func(ref operator.Ref) bool) {
 	if t == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	maps.DeleteFunc(t.pending, func(ref pipeline.Ref, _ struct{}) bool { return lost(ref) })
-	maps.DeleteFunc(t.counted, func(ref pipeline.Ref, c Counted) bool {
+	maps.DeleteFunc(t.pending, func(ref operator.Ref, _ struct{}) bool { return lost(ref) })
+	maps.DeleteFunc(t.counted, func(ref operator.Ref, c Counted) bool {
 		is := lost(ref)
 		if is {
 			t.version++
@@ -109,17 +109,17 @@ func difference(a, b Count) Count {
 }
 
 // of is the count of an upstream.
-func (t *Tally) of(ref pipeline.Ref) Counted {
+func (t *Tally) of(ref operator.Ref) Counted {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.counted[ref]
 }
 
 // changes has, by upstream, the digest of what would be changed or deleted.
-func (t *Tally) changes() map[pipeline.Ref]drift.Sum {
+func (t *Tally) changes() map[operator.Ref]drift.Sum {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	set := map[pipeline.Ref]drift.Sum{}
+	set := map[operator.Ref]drift.Sum{}
 	for ref, c := range t.counted {
 		if c.Any() {
 			set[ref] = c.Digest
@@ -129,7 +129,7 @@ func (t *Tally) changes() map[pipeline.Ref]drift.Sum {
 }
 
 // forget removes the changes in the set from the count.
-func (t *Tally) forget(set map[pipeline.Ref]drift.Sum) {
+func (t *Tally) forget(set map[operator.Ref]drift.Sum) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for ref, found := range t.counted {
@@ -142,7 +142,7 @@ func (t *Tally) forget(set map[pipeline.Ref]drift.Sum) {
 }
 
 // common counts what would be changed or deleted and is in the set.
-func (t *Tally) common(set map[pipeline.Ref]drift.Sum) (c Count) {
+func (t *Tally) common(set map[operator.Ref]drift.Sum) (c Count) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for ref, found := range t.counted {
@@ -154,7 +154,7 @@ func (t *Tally) common(set map[pipeline.Ref]drift.Sum) (c Count) {
 }
 
 // changeDigest identifies a set of changes. Whoever confirms it confirms these, and no others that the config may cause later.
-func changeDigest(set map[pipeline.Ref]drift.Sum) string {
+func changeDigest(set map[operator.Ref]drift.Sum) string {
 	h := sha256.New()
 	for _, ref := range sortedRefs(set) {
 		sum := set[ref]
@@ -163,17 +163,17 @@ func changeDigest(set map[pipeline.Ref]drift.Sum) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-func sortedRefs(set map[pipeline.Ref]drift.Sum) []pipeline.Ref {
-	return slices.SortedFunc(maps.Keys(set), pipeline.Ref.Compare)
+func sortedRefs(set map[operator.Ref]drift.Sum) []operator.Ref {
+	return slices.SortedFunc(maps.Keys(set), operator.Ref.Compare)
 }
 
 // examples names the first few upstreams of a set.
-func (t *Tally) examples(set map[pipeline.Ref]drift.Sum) string {
+func (t *Tally) examples(set map[operator.Ref]drift.Sum) string {
 	const few = 3
 	refs := sortedRefs(set)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	slices.SortStableFunc(refs, func(a, b pipeline.Ref) int { return t.counted[b].Failing - t.counted[a].Failing }) // an error says most
+	slices.SortStableFunc(refs, func(a, b operator.Ref) int { return t.counted[b].Failing - t.counted[a].Failing }) // an error says most
 	var parts []string
 	for _, ref := range refs[:min(few, len(refs))] {
 		parts = append(parts, fmt.Sprintf("%s (%s)", ref, t.counted[ref].First))

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -72,8 +73,8 @@ func unsynced(all []stores) []string {
 }
 
 // Upstreams lists the upstreams.
-func (c *Cache) Upstreams() []pipeline.Ref {
-	var refs []pipeline.Ref
+func (c *Cache) Upstreams() []operator.Ref {
+	var refs []operator.Ref
 	for p := range c.packed() {
 		refs = append(refs, p.ref())
 	}
@@ -81,8 +82,8 @@ func (c *Cache) Upstreams() []pipeline.Ref {
 }
 
 // Deleting implements reconcile.Cache.
-func (c *Cache) Deleting() []pipeline.Ref {
-	var refs []pipeline.Ref
+func (c *Cache) Deleting() []operator.Ref {
+	var refs []operator.Ref
 	for p := range c.packedThat(func(pipeline.MatchResult) bool { return true }) {
 		if len(p.finalizers()) > 0 {
 			refs = append(refs, p.ref())
@@ -107,8 +108,8 @@ func (c *Cache) packedThat(match func(pipeline.MatchResult) bool) iter.Seq[*pack
 }
 
 // Unknown has the error of each object of which it is not known whether it is an upstream: a match condition cannot be evaluated.
-func (c *Cache) Unknown() map[pipeline.Ref]error {
-	unknown := map[pipeline.Ref]error{}
+func (c *Cache) Unknown() map[operator.Ref]error {
+	unknown := map[operator.Ref]error{}
 	for p := range c.packedThat(func(m pipeline.MatchResult) bool { return m.Err != nil }) {
 		unknown[p.ref()] = p.match().Err
 	}
@@ -116,7 +117,7 @@ func (c *Cache) Unknown() map[pipeline.Ref]error {
 }
 
 // upstream is one of them; nil for none.
-func (c *Cache) upstream(ref pipeline.Ref) *packed {
+func (c *Cache) upstream(ref operator.Ref) *packed {
 	p, ok := c.now().upstreams.get(ref).(*packed)
 	if !ok || !p.match().IsMet() {
 		return nil
@@ -173,7 +174,7 @@ func (c *Cache) Downstreams() iter.Seq2[int, *drift.Live] {
 
 // MarkedFor are those whose owner annotation names an upstream, or that have lost their owner mark, for the zero Ref; the factory must
 // index by it.
-func (c *Cache) MarkedFor(ref pipeline.Ref) iter.Seq2[int, *drift.Live] {
+func (c *Cache) MarkedFor(ref operator.Ref) iter.Seq2[int, *drift.Live] {
 	return func(yield func(int, *drift.Live) bool) {
 		for i, s := range c.now().downstreams {
 			for _, live := range s.indexed(byUpstream, ref.String()) {
@@ -221,12 +222,12 @@ func (c *Cache) CountDownstreams() int {
 }
 
 // Candidates lists the upstreams, and those that the owner marks of downstreams name, each once: what a start reconciles.
-func (c *Cache) Candidates(r *reconcile.Reconciler) []pipeline.Ref {
+func (c *Cache) Candidates(r *reconcile.Reconciler) []operator.Ref {
 	return candidates(c.now(), r, r.Leaving())
 }
 
-func candidates(of *sharded, r *reconcile.Reconciler, more []pipeline.Ref) []pipeline.Ref {
-	seen := map[pipeline.Ref]struct{}{}
+func candidates(of *sharded, r *reconcile.Reconciler, more []operator.Ref) []operator.Ref {
+	seen := map[operator.Ref]struct{}{}
 	for _, ref := range more {
 		seen[ref] = struct{}{}
 	}
@@ -261,7 +262,7 @@ func (c *Cache) NoteLeftSince(before *Cache, r *reconcile.Reconciler) {
 }
 
 // Upstream implements Cache.
-func (c *Cache) Upstream(ref pipeline.Ref) (*unstructured.Unstructured, error) {
+func (c *Cache) Upstream(ref operator.Ref) (*unstructured.Unstructured, error) {
 	p := c.upstream(ref)
 	if p == nil {
 		return nil, nil
@@ -270,7 +271,7 @@ func (c *Cache) Upstream(ref pipeline.Ref) (*unstructured.Unstructured, error) {
 }
 
 // UpstreamUID implements Cache.
-func (c *Cache) UpstreamUID(ref pipeline.Ref) types.UID {
+func (c *Cache) UpstreamUID(ref operator.Ref) types.UID {
 	if p := c.upstream(ref); p != nil {
 		return p.UID
 	}
@@ -278,13 +279,13 @@ func (c *Cache) UpstreamUID(ref pipeline.Ref) types.UID {
 }
 
 // Excludes implements Cache.
-func (c *Cache) Excludes(ref pipeline.Ref) bool {
+func (c *Cache) Excludes(ref operator.Ref) bool {
 	p, ok := c.now().upstreams.get(ref).(*packed)
 	return ok && !p.match().IsMet()
 }
 
 // HasApplied implements Cache.
-func (c *Cache) HasApplied(ref pipeline.Ref, manager string) bool {
+func (c *Cache) HasApplied(ref operator.Ref, manager string) bool {
 	p := c.upstream(ref)
 	return p != nil && p.appliedBy(manager)
 }
@@ -300,7 +301,7 @@ func (c *Cache) NamespaceLabels(name string) (labels.Set, bool) {
 	if sub := s[part{namespace: name}]; sub != nil {
 		s = stores{part{}: sub}
 	}
-	ns, ok := s.get(pipeline.Ref{Name: name}).(*unstructured.Unstructured)
+	ns, ok := s.get(operator.Ref{Name: name}).(*unstructured.Unstructured)
 	if !ok {
 		return nil, false
 	}
@@ -309,14 +310,14 @@ func (c *Cache) NamespaceLabels(name string) (labels.Set, bool) {
 
 // objects are the stores of downstream i, or of deletion.before.
 func (c *Cache) objects(i int) stores {
-	if i == pipeline.BeforeIndex {
+	if i == operator.BeforeIndex {
 		return c.now().before
 	}
 	return c.now().downstreams[i]
 }
 
 // Live implements Cache.
-func (c *Cache) Live(i int, at pipeline.Ref) *drift.Live {
+func (c *Cache) Live(i int, at operator.Ref) *drift.Live {
 	live, _ := c.objects(i).get(at).(*drift.Live)
 	return live
 }
@@ -353,7 +354,7 @@ func (c *Cache) BeforeObjectsOf(name string) []*drift.Live {
 }
 
 // Input implements Cache.
-func (c *Cache) Input(i int, at pipeline.Ref) reconcile.Input {
+func (c *Cache) Input(i int, at operator.Ref) reconcile.Input {
 	if found, ok := c.inputs[i].get(at).(*input); ok {
 		return found
 	}

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
@@ -82,7 +82,7 @@ type subscription struct {
 	owner    *Factory
 	handle   cache.ResourceEventHandlerRegistration
 	onResult func(Key, error)
-	onRows   func(count int, gone []pipeline.Ref, doubt source.Doubt) // nil for objects of an API server
+	onRows   func(count int, gone []operator.Ref, doubt source.Doubt) // nil for objects of an API server
 	released sync.Once
 	left     atomic.Bool
 }
@@ -386,7 +386,7 @@ type part struct {
 	shards    *ShardSet
 }
 
-func (s stores) get(ref pipeline.Ref) any {
+func (s stores) get(ref operator.Ref) any {
 	key := ref.Name
 	if ref.Namespace != "" {
 		key = ref.Namespace + "/" + ref.Name

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
@@ -29,11 +29,11 @@ const (
 // Queue is the queue of upstreams to reconcile.
 type Queue interface {
 	// Add queues upstreams, after a delay or at once.
-	Add(priority int, after time.Duration, refs ...pipeline.Ref)
+	Add(priority int, after time.Duration, refs ...operator.Ref)
 	// Join is called before Add with upstreams that one event concerns together: guard counts them.
-	Join(refs []pipeline.Ref)
+	Join(refs []operator.Ref)
 	// JoinRows is Join for the rows that a result of count rows lacks. A doubt is why they may exist nevertheless.
-	JoinRows(count int, gone []pipeline.Ref, doubt source.Doubt)
+	JoinRows(count int, gone []operator.Ref, doubt source.Doubt)
 	// NoteInputRows is called with how many rows a result of an input has.
 	NoteInputRows(input string, count int)
 }
@@ -172,7 +172,7 @@ func (f Feed) downstreams(i int) cache.ResourceEventHandler {
 func (f Feed) enqueueConcerned(i int, old, live *drift.Live) {
 	f.Reconciler.NoteOwner(old, live)
 	isSame := sync.OnceValue(func() bool { return old.EqualsExceptVersion(live) })
-	var seen []pipeline.Ref
+	var seen []operator.Ref
 	for _, ref := range slices.Concat(f.Reconciler.OwnersOf(live), f.Reconciler.OwnersOf(old), f.Reconciler.Awaiting(live)) {
 		if slices.Contains(seen, ref) {
 			continue
@@ -211,7 +211,7 @@ func (f Feed) namespaces(c *Cache) cache.ResourceEventHandler {
 // iterates over all upstreams: that happens too rarely for an index, which would cost memory for each of them.
 func (f Feed) enqueueNamespace(c *Cache, namespace any) {
 	for _, name := range refsOf(namespace) {
-		refs := slices.DeleteFunc(c.Upstreams(), func(ref pipeline.Ref) bool { return ref.Namespace != name.Name })
+		refs := slices.DeleteFunc(c.Upstreams(), func(ref operator.Ref) bool { return ref.Namespace != name.Name })
 		f.Queue.Join(refs)
 		f.Queue.Add(PriorityNow, 0, refs...)
 	}
@@ -232,12 +232,12 @@ func unwrapTombstone(obj any) any {
 	return obj
 }
 
-func refsOf(obj any) []pipeline.Ref {
+func refsOf(obj any) []operator.Ref {
 	o, ok := unwrapTombstone(obj).(metav1.Object)
 	if !ok {
 		return nil
 	}
-	return []pipeline.Ref{{Namespace: o.GetNamespace(), Name: o.GetName()}}
+	return []operator.Ref{{Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
 // inputs queues the upstreams that read an input, behind what a person or another controller has just done to one of them: one

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // NamesInUse says which names in use in the cluster a changed config does not name: nothing would remove the finalizer, and
@@ -56,7 +56,7 @@ func (c *Cache) countFinalizer(name string) int {
 	return n
 }
 
-func (c *Cache) hasFinalizerNamed(ref pipeline.Ref, name string) bool {
+func (c *Cache) hasFinalizerNamed(ref operator.Ref, name string) bool {
 	up, err := c.Upstream(ref)
 	return err == nil && up != nil && slices.Contains(up.GetFinalizers(), name)
 }

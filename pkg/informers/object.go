@@ -5,17 +5,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // Object is a watch of one object. A nil one shows nothing.
 type Object struct {
-	at  pipeline.Ref
+	at  operator.Ref
 	sub *subscription
 }
 
 // Object watches one object, with an identity's permissions. onResult is called with the result of every list and watch.
-func (f *Factory) Object(as Identity, gvr schema.GroupVersionResource, at pipeline.Ref, heard func(Key, error)) (*Object, error) {
+func (f *Factory) Object(as Identity, gvr schema.GroupVersionResource, at operator.Ref, heard func(Key, error)) (*Object, error) {
 	key := Key{Identity: as, GVR: gvr, Namespace: at.Namespace, Fields: "metadata.name=" + at.Name, View: wholeView}
 	sub, err := f.subscribe(key, keepWhole, cache.ResourceEventHandlerFuncs{}, heard)
 	if err != nil {

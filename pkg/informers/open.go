@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
@@ -101,7 +102,7 @@ func (c *Cache) CannotLoad(set *ShardSet, d time.Duration) bool {
 }
 
 // CandidatesIn is Candidates for a set of shards.
-func (c *Cache) CandidatesIn(set *ShardSet, r *reconcile.Reconciler) []pipeline.Ref {
+func (c *Cache) CandidatesIn(set *ShardSet, r *reconcile.Reconciler) []operator.Ref {
 	return candidates(c.now().of(set), r, nil)
 }
 

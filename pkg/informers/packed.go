@@ -15,6 +15,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -156,7 +157,7 @@ func valuesOf(key string, text []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-func (p *packed) ref() pipeline.Ref { return pipeline.Ref{Namespace: p.Namespace, Name: p.Name} }
+func (p *packed) ref() operator.Ref { return operator.Ref{Namespace: p.Namespace, Name: p.Name} }
 
 // appliedBy reports whether the manager has an Apply entry.
 func (p *packed) appliedBy(manager string) bool {

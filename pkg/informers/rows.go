@@ -22,6 +22,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
@@ -84,7 +85,7 @@ func (w *watcher) openRows(filter *shardFilter) (*subscription, error) {
 // openInputRows reads the rows of an input's query.
 func (w *watcher) openInputRows(i int, in *pipeline.InputSource) (*subscription, error) {
 	s := &subscription{key: w.rowsKey(inputRowsView, in.Name, in.Config.SQL, in.View.ID()), onResult: w.feed.OnWatchResult}
-	s.onRows = func(count int, _ []pipeline.Ref, _ source.Doubt) { w.feed.Queue.NoteInputRows(in.Name, count) }
+	s.onRows = func(count int, _ []operator.Ref, _ source.Doubt) { w.feed.Queue.NoteInputRows(in.Name, count) }
 	return w.joinRows(s, w.feed.inputs(i), w.sourceOptions(fmt.Sprintf("inputs[%d].sql", i), in.Config.SQL), in.Row, &input{},
 		w.texts().keepInput(in.View), nil)
 }
@@ -339,10 +340,10 @@ func (w *rowsWatch) accept(rows map[string]keptRow, doubt source.Doubt) (events 
 	if len(rows) == 0 && !doubt.Lasting && !w.hasForeign {
 		w.doubt = doubtEmpty
 	}
-	var gone []pipeline.Ref
+	var gone []operator.Ref
 	for name, row := range before {
 		if rows[name] == nil {
-			gone = append(gone, pipeline.Ref{Name: name})
+			gone = append(gone, operator.Ref{Name: name})
 			if doubt.Lasting {
 				w.doubted[name] = doubt
 			}
@@ -372,7 +373,7 @@ func (w *rowsWatch) merged(changed map[string]keptRow) map[string]keptRow {
 }
 
 // notifyRows notifies every user of a result: how many rows it has, which are gone, and whether that is in doubt.
-func (s *sharedWatch) notifyRows(count int, gone []pipeline.Ref, doubt source.Doubt) {
+func (s *sharedWatch) notifyRows(count int, gone []operator.Ref, doubt source.Doubt) {
 	s.mu.Lock()
 	users := slices.Collect(maps.Keys(s.users))
 	s.mu.Unlock()
@@ -382,7 +383,7 @@ func (s *sharedWatch) notifyRows(count int, gone []pipeline.Ref, doubt source.Do
 }
 
 // GoneRows lists the rows that the query does not return although objects have their marks, and the doubt about that.
-func (c *Cache) GoneRows(candidates []pipeline.Ref) (gone []pipeline.Ref, doubt source.Doubt) {
+func (c *Cache) GoneRows(candidates []operator.Ref) (gone []operator.Ref, doubt source.Doubt) {
 	if !c.pipeline.HasRows() {
 		return nil, source.Doubt{}
 	}
@@ -400,7 +401,7 @@ func (c *Cache) GoneRows(candidates []pipeline.Ref) (gone []pipeline.Ref, doubt 
 }
 
 // doubtOf is the doubt about rows that the last result lacks.
-func (w *rowsWatch) doubtOf(gone []pipeline.Ref) source.Doubt {
+func (w *rowsWatch) doubtOf(gone []operator.Ref) source.Doubt {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	doubt := w.doubt

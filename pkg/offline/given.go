@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -16,7 +17,7 @@ type Given map[givenKey]*unstructured.Unstructured
 
 type givenKey struct {
 	kind schema.GroupKind
-	at   pipeline.Ref
+	at   operator.Ref
 }
 
 // Add adds an object as the API server would return it: a Secret's stringData becomes data. If the object has no namespace, it
@@ -30,7 +31,7 @@ func (g Given) Add(u *unstructured.Unstructured, namespace string) error {
 	if u.GetNamespace() == "" && namespace != "" {
 		u.SetNamespace(namespace)
 	}
-	g[givenKey{u.GroupVersionKind().GroupKind(), pipeline.Ref{Namespace: u.GetNamespace(), Name: u.GetName()}}] = u
+	g[givenKey{u.GroupVersionKind().GroupKind(), operator.Ref{Namespace: u.GetNamespace(), Name: u.GetName()}}] = u
 	return nil
 }
 
@@ -43,7 +44,7 @@ func (g Given) InputsFor(ctx context.Context, p *pipeline.Pipeline, upstream *un
 			}
 		}
 		return list
-	})).WithSiblings(func(downstream int, at pipeline.Ref) map[string]any {
+	})).WithSiblings(func(downstream int, at operator.Ref) map[string]any {
 		if u := g[givenKey{p.Downstreams[downstream].GVK().GroupKind(), at}]; u != nil {
 			return u.Object
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
@@ -22,34 +23,34 @@ type BeforeObject struct {
 }
 
 // BeforeProgress returns a function that evaluates doneWhen and failedWhen, which may read inputs.
-func (p *Pipeline) BeforeProgress(upstream *unstructured.Unstructured, in Inputs) func(live *drift.Live) Progress {
-	return func(live *drift.Live) Progress {
+func (p *Pipeline) BeforeProgress(upstream *unstructured.Unstructured, in Inputs) func(live *drift.Live) operator.Progress {
+	return func(live *drift.Live) operator.Progress {
 		vars, budget := p.vars(upstream, in), rules.NewBudget(context.Background())
 		vars.Downstream = live.Kept
 		if failed, err := p.Before.failed.Eval(vars, budget); err == nil && failed == true {
-			return Progress{Failed: true}
+			return operator.Progress{Failed: true}
 		}
 		done, err := p.Before.done.Eval(vars, budget)
-		return Progress{Done: done == true, TookTooLong: budget.Expired(), Err: hideValues(p.Before.hidesValues, err)}
+		return operator.Progress{Done: done == true, TookTooLong: budget.Expired(), Err: hideValues(p.Before.hidesValues, err)}
 	}
 }
 
 // DesiredBefore renders the object of deletion.before; it is not wanted if `when` is false. Its document has the config's finalizer, so that neither a person nor
 // a time to live can make it vanish before its outcome is recorded.
-func (p *Pipeline) DesiredBefore(upstream *unstructured.Unstructured, in Inputs) DesiredObject {
+func (p *Pipeline) DesiredBefore(upstream *unstructured.Unstructured, in Inputs) operator.DesiredObject {
 	h := p.Before.Object
 	if wanted, err := p.wantsBefore(upstream, in); err != nil || !wanted {
-		return DesiredObject{Err: err, CutShort: tookTooLong(err)}
+		return operator.DesiredObject{Err: err, CutShort: tookTooLong(err)}
 	}
 	if err := h.unserved(); err != nil {
-		return DesiredObject{Err: err}
+		return operator.DesiredObject{Err: err}
 	}
 	if err := in.problem(h.inputs); err != nil {
-		return DesiredObject{Err: err}
+		return operator.DesiredObject{Err: err}
 	}
 	w, err := p.document(h, upstream, in)
 	if err != nil {
-		return DesiredObject{Err: err, CutShort: tookTooLong(err)}
+		return operator.DesiredObject{Err: err, CutShort: tookTooLong(err)}
 	}
 	w.Document["metadata"].(map[string]any)["finalizers"] = []any{p.Config.Conventions.Finalizer}
 	w.Wanted = true
@@ -73,4 +74,4 @@ func (p *Pipeline) wantsBefore(upstream *unstructured.Unstructured, in Inputs) (
 }
 
 // BeforeDocument is the document to send for a desired state of DesiredBefore.
-func (p *Pipeline) BeforeDocument(w *DesiredObject) map[string]any { return w.Document }
+func (p *Pipeline) BeforeDocument(w *operator.DesiredObject) map[string]any { return w.Document }

@@ -35,16 +35,16 @@ func secretPipeline(downstreams int, several bool) *Pipeline {
 }
 
 // absentAt is an object of downstream 0 that is wanted and does not exist.
-func absentAt(name string, several bool) DesiredObject {
-	return DesiredObject{Wanted: true, Target: Ref{Namespace: "apps", Name: name}, Hash: hash, Secret: &drift.Secret{Content: drift.Digest(name)}, Several: several}
+func absentAt(name string, several bool) operator.DesiredObject {
+	return operator.DesiredObject{Wanted: true, Target: operator.Ref{Namespace: "apps", Name: name}, Hash: hash, Secret: &drift.Secret{Content: drift.Digest(name)}, Several: several}
 }
 
 // replacedAt is an object of downstream 0 that is not wanted any more. Its content says what it is about.
-func replacedAt(namespace, name, content string) Owned {
+func replacedAt(namespace, name, content string) operator.Owned {
 	live := ourLive()
 	live.Namespace, live.Name, live.UID = namespace, name, types.UID("uid-"+name)
 	live.Secret = &drift.Secret{Content: drift.Digest(content)}
-	return Owned{Live: live, Certain: true}
+	return operator.Owned{Live: live, Certain: true}
 }
 
 func observed(u *unstructured.Unstructured, generation int64) {
@@ -58,35 +58,35 @@ func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 		name, reason string
 		downstreams  int // 0 means 1
 		several      bool
-		want         []DesiredObject
-		facts        Facts // of the first object
-		left         []Owned
+		want         []operator.DesiredObject
+		facts        operator.Facts // of the first object
+		left         []operator.Owned
 		observed     int64  // the generation of the upstream is 2
 		forgotten    string // the recorded state of a Secret of a downstream that the config no longer has; empty: there is none
 		from         string
 		lost         string
 	}{
 		{name: "a new object", reason: "nothing was there before"},
-		{name: "renamed", reason: "the old object has the value", left: []Owned{replacedAt("apps", "old", "")}, facts: Facts{RecordedUID: "uid-old"}, from: "uid-old"},
-		{name: "renamed twice", reason: "the recorded one was in place last", left: []Owned{replacedAt("apps", "older", ""), replacedAt("apps", "old", "")},
-			facts: Facts{RecordedUID: "uid-old"}, from: "uid-old uid-older"},
-		{name: "deleted", reason: "nobody has the value any more", facts: Facts{RecordedUID: "uid-old", RecordedAt: target},
+		{name: "renamed", reason: "the old object has the value", left: []operator.Owned{replacedAt("apps", "old", "")}, facts: operator.Facts{RecordedUID: "uid-old"}, from: "uid-old"},
+		{name: "renamed twice", reason: "the recorded one was in place last", left: []operator.Owned{replacedAt("apps", "older", ""), replacedAt("apps", "old", "")},
+			facts: operator.Facts{RecordedUID: "uid-old"}, from: "uid-old uid-older"},
+		{name: "deleted", reason: "nobody has the value any more", facts: operator.Facts{RecordedUID: "uid-old", RecordedAt: target},
 			lost: "a new random value for data.password: Secret apps/web, which had the last one, is gone or has lost its marks"},
-		{name: "deleted by us", reason: "the value is remembered", facts: Facts{RecordedUID: "uid-old", HasKeptValues: true}},
-		{name: "deleted after a rename", reason: "the one before still has the value", left: []Owned{replacedAt("apps", "old", "")}, facts: Facts{RecordedUID: "uid-gone"}, from: "uid-old"},
+		{name: "deleted by us", reason: "the value is remembered", facts: operator.Facts{RecordedUID: "uid-old", HasKeptValues: true}},
+		{name: "deleted after a rename", reason: "the one before still has the value", left: []operator.Owned{replacedAt("apps", "old", "")}, facts: operator.Facts{RecordedUID: "uid-gone"}, from: "uid-old"},
 		{name: "two downstreams", reason: "another downstream's value is another secret", downstreams: 2,
-			left: []Owned{{Downstream: 1, Live: replacedAt("apps", "old", "").Live, Certain: true}}},
+			left: []operator.Owned{{Downstream: 1, Live: replacedAt("apps", "old", "").Live, Certain: true}}},
 		{name: "of either downstream", reason: "a guess could give the password of one account to another", downstreams: 2,
-			left: []Owned{{Live: replacedAt("apps", "old", "").Live}}, lost: "cannot be told (apps/old)"},
+			left: []operator.Owned{{Live: replacedAt("apps", "old", "").Live}}, lost: "cannot be told (apps/old)"},
 		{name: "renamed by the template", reason: "the upstream did not change, so the items are the same", several: true, observed: 2,
-			want: []DesiredObject{absentAt("new-a", true), absentAt("new-b", true)},
-			left: []Owned{replacedAt("apps", "a", "new-a"), replacedAt("apps", "b", "new-b")}, from: "uid-a"},
+			want: []operator.DesiredObject{absentAt("new-a", true), absentAt("new-b", true)},
+			left: []operator.Owned{replacedAt("apps", "a", "new-a"), replacedAt("apps", "b", "new-b")}, from: "uid-a"},
 		{name: "moved to another namespace", reason: "an item that keeps its name is the same", several: true, observed: 2,
-			left: []Owned{replacedAt("other", "web", "")}, from: "uid-web"},
+			left: []operator.Owned{replacedAt("other", "web", "")}, from: "uid-web"},
 		{name: "another item", reason: "a new user must not get the password of one that was removed", several: true, observed: 1,
-			left: []Owned{replacedAt("apps", "a", "web")}, lost: "cannot be told (apps/a)"},
+			left: []operator.Owned{replacedAt("apps", "a", "web")}, lost: "cannot be told (apps/a)"},
 		{name: "items that look alike", reason: "nothing says which is which", several: true, observed: 2,
-			left: []Owned{replacedAt("apps", "a", "web"), replacedAt("apps", "b", "web")}, lost: "cannot be told (apps/a, apps/b)"},
+			left: []operator.Owned{replacedAt("apps", "a", "web"), replacedAt("apps", "b", "web")}, lost: "cannot be told (apps/a, apps/b)"},
 		{name: "renamed with its downstream", reason: "nothing says that it is the same, and somebody may still need the old value", observed: 2, forgotten: "InSync",
 			lost: "a new random value for data.password: Secret apps/old of downstream before, which the config no longer has, keeps its own"},
 		{name: "a later downstream", reason: "what is left over for long has nothing to do with it", observed: 2, forgotten: "Leftover"},
@@ -94,9 +94,9 @@ func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			p := secretPipeline(max(row.downstreams, 1), row.several)
 			if row.want == nil {
-				row.want = []DesiredObject{absentAt(target.Name, row.several)}
+				row.want = []operator.DesiredObject{absentAt(target.Name, row.several)}
 			}
-			in := Input{Upstream: upstreamObject(), Selected: true, Now: now, Desired: &Desired{Objects: row.want}, Facts: make([]Facts, len(row.want)), Leftovers: row.left}
+			in := operator.Input{Upstream: upstreamObject(), Selected: true, Now: now, Desired: &operator.Desired{Objects: row.want}, Facts: make([]operator.Facts, len(row.want)), Leftovers: row.left}
 			in.Facts[0] = row.facts
 			if row.observed > 0 {
 				observed(in.Upstream, row.observed)
@@ -110,7 +110,7 @@ func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 			for _, live := range o.ValuesFrom {
 				from = append(from, string(live.UID))
 			}
-			if o.Action != ActionCreate || strings.Join(from, " ") != row.from {
+			if o.Action != operator.ActionCreate || strings.Join(from, " ") != row.from {
 				t.Errorf("%s: %s with values from %v, want %q", row.reason, o.Action, from, row.from)
 			}
 			if (row.lost == "") != (o.LostValues == "") || !strings.Contains(o.LostValues, row.lost) {
@@ -120,7 +120,7 @@ func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 				t.Errorf("the message does not say so: %s", o.Message)
 			}
 			for i, old := range decide.Decide(p.Settings, in).Leftovers {
-				if kept := old.Action == ActionRelease; kept != (row.lost != "" && !row.left[i].Certain) {
+				if kept := old.Action == operator.ActionRelease; kept != (row.lost != "" && !row.left[i].Certain) {
 					t.Errorf("what may have the value is kept: %t, %s", kept, old.Message)
 				}
 			}
@@ -160,15 +160,15 @@ func TestDroppedKeys(t *testing.T) {
 		d.Generated = append(d.Generated, make([]operator.GeneratedField, row.more)...)
 		d.View.Generated, d.View.Initial = 1+row.more, make([]fieldpath.Path, 1+row.more)
 		live.Initial = append(live.Initial, make([]drift.InitialField, row.more)...)
-		want := DesiredObject{Wanted: true, Target: target, Hash: hash, Sum: drift.Digest("new"), Secret: &drift.Secret{Keys: []string{"password", "user"}}}
-		in := Input{Upstream: upstreamObject(), Selected: true, Now: now, Desired: &Desired{Objects: []DesiredObject{want}}, Facts: []Facts{{Live: live}}}
+		want := operator.DesiredObject{Wanted: true, Target: target, Hash: hash, Sum: drift.Digest("new"), Secret: &drift.Secret{Keys: []string{"password", "user"}}}
+		in := operator.Input{Upstream: upstreamObject(), Selected: true, Now: now, Desired: &operator.Desired{Objects: []operator.DesiredObject{want}}, Facts: []operator.Facts{{Live: live}}}
 		observed(in.Upstream, row.observed)
 		o := decide.Decide(p.Settings, in).Outcomes[0]
 		if row.renamed {
-			in.Facts, in.Leftovers = []Facts{{}}, []Owned{{Live: live, Certain: true}}
+			in.Facts, in.Leftovers = []operator.Facts{{}}, []operator.Owned{{Live: live, Certain: true}}
 			live.Name, o = "old", decide.Decide(p.Settings, in).Outcomes[0]
 		}
-		if (o.Action == ActionCreate) != row.renamed || (row.lost == "") != (o.LostValues == "") || !strings.Contains(o.LostValues, row.lost) || !strings.Contains(o.Message, row.lost) {
+		if (o.Action == operator.ActionCreate) != row.renamed || (row.lost == "") != (o.LostValues == "") || !strings.Contains(o.LostValues, row.lost) || !strings.Contains(o.Message, row.lost) {
 			t.Errorf("%s: %s, %q is lost: %s", row.reason, o.Action, o.LostValues, o.Message)
 		}
 	}

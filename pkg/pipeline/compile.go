@@ -221,7 +221,7 @@ func (c *compiler) newEnv(v *version.Version) (*rules.Env, error) {
 	}
 	apart := map[string]*spec.Schema{}
 	if c.p.Before != nil {
-		apart[BeforeName] = c.p.Before.Object.Kind.Schema
+		apart[operator.BeforeName] = c.p.Before.Object.Kind.Schema
 	}
 	lists := map[string]*spec.Schema{}
 	for _, s := range c.p.Inputs {

@@ -25,8 +25,8 @@ func (c *compiler) lookUpBefore(o Options) error {
 		return err
 	}
 	c.p.Before = &BeforeObject{Config: b, Object: &Downstream{Downstream: &operator.Downstream{
-		Index: BeforeIndex, Name: BeforeName, Kind: *kind, HashPrefix: marks.BeforeHashPrefix,
-		Config: &config.Downstream{Name: BeforeName, APIVersion: b.APIVersion, Kind: b.Kind, Template: b.Template, TargetNamespaces: b.TargetNamespaces,
+		Index: operator.BeforeIndex, Name: operator.BeforeName, Kind: *kind, HashPrefix: marks.BeforeHashPrefix,
+		Config: &config.Downstream{Name: operator.BeforeName, APIVersion: b.APIVersion, Kind: b.Kind, Template: b.Template, TargetNamespaces: b.TargetNamespaces,
 			AdoptionPolicy: config.AdoptNever, UpdatePolicy: config.UpdateCreateOnly, DeletionPolicy: config.DeletionDelete},
 	}}}
 	return nil
@@ -44,7 +44,7 @@ func (c *compiler) before() {
 	c.scope(h.Object, path)
 	c.conventions(h.Object)
 	if h.Config.When != "" && h.Config.When != "true" {
-		h.Object.when = c.program(path+".when", func() (*rules.Program, error) { return c.env.Bool(h.Config.When, rules.Upstream, BeforeName) })
+		h.Object.when = c.program(path+".when", func() (*rules.Program, error) { return c.env.Bool(h.Config.When, rules.Upstream, operator.BeforeName) })
 		h.Object.whenInputs = c.programInputs(h.Object.when)
 	}
 	h.done = c.beforeRule(path+".doneWhen", h.Config.DoneWhen)
@@ -64,7 +64,7 @@ func (p *Pipeline) beforeView(fields ...string) drift.View {
 }
 
 func (c *compiler) beforeRule(path, text string) *rules.Program {
-	return c.program(path, func() (*rules.Program, error) { return c.env.Bool(text, rules.Downstream, BeforeName) })
+	return c.program(path, func() (*rules.Program, error) { return c.env.Bool(text, rules.Downstream, operator.BeforeName) })
 }
 
 // checkBeforeStatus holds the upstream's kind to what the outcome of deletion.before needs: a place in the status that only
@@ -89,7 +89,7 @@ func (c *compiler) missingRecordFields(list string) []string {
 	if !c.p.Storable.Stores(list) {
 		return []string{list}
 	}
-	whole := decide.BeforeRecord(c.p.Settings, Outcome{State: StateBeforeFinished, UID: "uid", Target: Ref{Namespace: "namespace", Name: "name"}})
+	whole := decide.BeforeRecord(c.p.Settings, operator.Outcome{State: operator.StateBeforeFinished, UID: "uid", Target: operator.Ref{Namespace: "namespace", Name: "name"}})
 	want := map[string]any{"status": map[string]any{}}
 	_ = fieldpath.Set(want, c.p.DownstreamsPath, status.RecordedList([]status.Recorded{whole})) // the loader lets only maps stand on the way
 	_, dropped := c.p.Storable.Fit(want["status"].(map[string]any))

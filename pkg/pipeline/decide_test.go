@@ -24,7 +24,7 @@ var (
 	now    = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	wanted = drift.Digest(map[string]any{"data": "wanted"})
 	other  = drift.Digest(map[string]any{"data": "other"})
-	target = Ref{Namespace: "apps", Name: "web"}
+	target = operator.Ref{Namespace: "apps", Name: "web"}
 )
 
 // onePipeline is a pipeline of one ConfigMap, with what change does to its config.
@@ -64,24 +64,24 @@ func ourLive() *drift.Live {
 }
 
 // unrecorded has an input's object known to nobody but the API server; forged has its mark written by somebody else.
-func unrecorded(in *Input) { in.Facts[0].Trusted, in.Facts[0].RecordedHash = false, "" }
+func unrecorded(in *operator.Input) { in.Facts[0].Trusted, in.Facts[0].RecordedHash = false, "" }
 
-func forged(in *Input) {
+func forged(in *operator.Input) {
 	unrecorded(in)
 	in.Facts[0].Live.Owners[0].Applied = false
 }
 
 // inSyncInput is the input of an upstream whose downstream is what it asks for.
-func inSyncInput() Input {
-	return Input{
+func inSyncInput() operator.Input {
+	return operator.Input{
 		Upstream: upstreamObject(), Selected: true, Now: now,
-		Desired: &Desired{Objects: []DesiredObject{{Wanted: true, Target: target, Reference: true, Hash: hash, Sum: wanted}}},
-		Facts:   []Facts{{Live: ourLive(), Trusted: true, RecordedHash: hash}},
+		Desired: &operator.Desired{Objects: []operator.DesiredObject{{Wanted: true, Target: target, Reference: true, Hash: hash, Sum: wanted}}},
+		Facts:   []operator.Facts{{Live: ourLive(), Trusted: true, RecordedHash: hash}},
 	}
 }
 
 // annotate has the object marked by the annotation instead of the reference.
-func annotate(in *Input, applied bool) {
+func annotate(in *operator.Input, applied bool) {
 	live := in.Facts[0].Live
 	live.Owners, live.OwnerMark, live.MarkApplied = nil, "apps/web/"+string(upstreamUID), applied
 	in.Facts[0].RecordedHash, in.Desired.Objects[0].Reference = hash, false
@@ -102,10 +102,10 @@ func TestDecideLeftoverInDoubt(t *testing.T) {
 	})
 	in, old := inSyncInput(), ourLive()
 	old.Name, old.UID = "old", "live-0"
-	in.Desired.Objects, in.Facts = append(in.Desired.Objects, DesiredObject{Downstream: 1, Err: errTest}), append(in.Facts, Facts{})
+	in.Desired.Objects, in.Facts = append(in.Desired.Objects, operator.DesiredObject{Downstream: 1, Err: errTest}), append(in.Facts, operator.Facts{})
 	for _, certain := range []bool{true, false} {
-		in.Leftovers = []Owned{{Live: old, Certain: certain}}
-		if got := decide.Decide(p.Settings, in).Leftovers[0]; got.State != StateSuperseded || (got.Action == ActionDelete) != certain {
+		in.Leftovers = []operator.Owned{{Live: old, Certain: certain}}
+		if got := decide.Decide(p.Settings, in).Leftovers[0]; got.State != operator.StateSuperseded || (got.Action == operator.ActionDelete) != certain {
 			t.Errorf("where it is certain (%v) of which downstream it is: %s/%q (%s)", certain, got.State, got.Action, got.Message)
 		}
 	}

@@ -23,7 +23,7 @@ import (
 
 const beforeUID = types.UID("before-1")
 
-var beforeTarget = Ref{Namespace: "apps", Name: "web-drain"}
+var beforeTarget = operator.Ref{Namespace: "apps", Name: "web-drain"}
 
 // before is a deletion.before.
 var before = config.Before{APIVersion: "v1", Kind: "ConfigMap", When: "self.spec.backup", OnFailure: config.BeforeHold, OnTimeout: config.BeforeHold,
@@ -52,24 +52,24 @@ func addBefore(t *testing.T, p *Pipeline) {
 		t.Fatal(err)
 	}
 	rule := func(text string, about rules.Scope) *rules.Program {
-		program, err := env.Bool(text, about, BeforeName)
+		program, err := env.Bool(text, about, operator.BeforeName)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return program
 	}
-	object := &Downstream{Downstream: &operator.Downstream{Index: BeforeIndex, Name: BeforeName}, when: rule(before.When, rules.Upstream)}
+	object := &Downstream{Downstream: &operator.Downstream{Index: operator.BeforeIndex, Name: operator.BeforeName}, when: rule(before.When, rules.Upstream)}
 	p.Before = &BeforeObject{Config: p.Config.Deletion.Before, Object: object,
 		done: rule("downstream.data.done == 'yes'", rules.Downstream), failed: rule("downstream.data.done == 'no'", rules.Downstream)}
 }
 
 // deleted is the input of an upstream whose deletion began a minute ago and whose downstream stands.
-func deleted() Input {
+func deleted() operator.Input {
 	up := upstreamObject()
 	since := metav1.NewTime(now.Add(-time.Minute))
 	up.SetDeletionTimestamp(&since)
-	return Input{Upstream: up, Now: now, HasFinalizer: true, Leftovers: []Owned{{Live: ourLive(), Certain: true}},
-		Before: BeforeFacts{Desired: DesiredObject{Wanted: true, Target: beforeTarget}}}
+	return operator.Input{Upstream: up, Now: now, HasFinalizer: true, Leftovers: []operator.Owned{{Live: ourLive(), Certain: true}},
+		Before: operator.BeforeFacts{Desired: operator.DesiredObject{Wanted: true, Target: beforeTarget}}}
 }
 
 func beforeLive(done string) *drift.Live {
@@ -79,45 +79,45 @@ func beforeLive(done string) *drift.Live {
 			"metadata": map[string]any{"finalizers": []any{"tools.example.com/cleanup"}}}}
 }
 
-func beforeRecord(state State, uid types.UID) *status.Recorded {
-	return &status.Recorded{Name: BeforeName, APIVersion: "v1", Kind: "ConfigMap", Namespace: beforeTarget.Namespace, ObjectName: beforeTarget.Name, UID: uid, State: string(state)}
+func beforeRecord(state operator.State, uid types.UID) *status.Recorded {
+	return &status.Recorded{Name: operator.BeforeName, APIVersion: "v1", Kind: "ConfigMap", Namespace: beforeTarget.Namespace, ObjectName: beforeTarget.Name, UID: uid, State: string(state)}
 }
 
 // beforeForged puts an object in the way that has our marks and that our field manager did not apply.
-func beforeForged(in *Input) {
+func beforeForged(in *operator.Input) {
 	in.Before.Live = beforeLive("yes")
 	in.Before.Live.Owners[0].Applied = false
 }
 
 // beforeSettings are what decides, beside the world, about the object of deletion.before.
 var beforeSettings = []setting{
-	{"onFailure", []string{"Hold", "Proceed"}, func(op *config.Operator, _ *Input, v string) {
+	{"onFailure", []string{"Hold", "Proceed"}, func(op *config.Operator, _ *operator.Input, v string) {
 		op.Deletion.Before = new(before)
 		op.Deletion.Before.OnFailure = config.BeforePolicy(v)
 	}},
-	{"onTimeout", []string{"Hold", "Proceed"}, func(op *config.Operator, _ *Input, v string) {
+	{"onTimeout", []string{"Hold", "Proceed"}, func(op *config.Operator, _ *operator.Input, v string) {
 		op.Deletion.Before.OnTimeout = config.BeforePolicy(v)
 	}},
 }
 
 // What is decided about the object of deletion.before, and how its state is recorded before anything else is done.
 func TestDecideBefore(t *testing.T) {
-	deletion := func(in *Input) { *in = deleted() }
+	deletion := func(in *operator.Input) { *in = deleted() }
 	worlds := startingWith(deletion, slices.Concat(createdWorlds(), runningWorlds(), recordedWorlds()))
 	goldenMatrix(t, "testdata/before.txt", []section{
 		{"The object of deletion.before", worlds, beforeSettings,
-			func(p *Pipeline, in Input) []string {
+			func(p *Pipeline, in operator.Input) []string {
 				addBefore(t, p)
 				in.Before.Progress = p.BeforeProgress(in.Upstream, Inputs{})
 				return decidedBefore(t, p, in)
 			}},
 		{"The object of an earlier deletion.before", startingWith(deletion, earlierWorlds()), []setting{
-			{"deletion.before", []string{"not set", "of another kind"}, func(op *config.Operator, _ *Input, v string) {
+			{"deletion.before", []string{"not set", "of another kind"}, func(op *config.Operator, _ *operator.Input, v string) {
 				if v != "not set" {
 					op.Deletion.Before = new(before)
 					op.Deletion.Before.OnFailure, op.Deletion.Before.OnTimeout = config.BeforeProceed, config.BeforeProceed
 				}
-			}}}, func(p *Pipeline, in Input) []string {
+			}}}, func(p *Pipeline, in operator.Input) []string {
 			addBefore(t, p)
 			results := decidedBefore(t, p, in)
 			if d := decide.Deletion(p.Settings, in); d.WaitsForBefore {
@@ -130,10 +130,10 @@ func TestDecideBefore(t *testing.T) {
 }
 
 // decidedBefore has what is decided about the object of deletion.before, and what the status will record of it.
-func decidedBefore(t *testing.T, p *Pipeline, in Input) []string {
+func decidedBefore(t *testing.T, p *Pipeline, in operator.Input) []string {
 	t.Helper()
 	d := decide.Deletion(p.Settings, in)
-	if d.WaitsForBefore != (len(d.Leftovers) == 0) || d.WaitsForBefore == (d.Finalizer == FinalizerRemove) {
+	if d.WaitsForBefore != (len(d.Leftovers) == 0) || d.WaitsForBefore == (d.Finalizer == operator.FinalizerRemove) {
 		t.Errorf("waits for deletion.before: %t, with %d leftovers and finalizer %v", d.WaitsForBefore, len(d.Leftovers), d.Finalizer)
 	}
 	what := "the downstreams go"
@@ -142,133 +142,137 @@ func decidedBefore(t *testing.T, p *Pipeline, in Input) []string {
 	}
 	if d.WaitsForBefore {
 		r := decide.BeforeRecord(p.Settings, *d.Before)
-		what = strings.TrimSpace("the record: " + r.State + " " + Ref{Namespace: r.Namespace, Name: r.ObjectName}.String() + " " + string(r.UID))
+		what = strings.TrimSpace("the record: " + r.State + " " + operator.Ref{Namespace: r.Namespace, Name: r.ObjectName}.String() + " " + string(r.UID))
 	}
 	return []string{described(*d.Before), what}
 }
 
 // createdWorlds are those of an object that is not known to have been created.
 func createdWorlds() []world {
-	occupied := func(change func(live *drift.Live)) func(*Input) {
-		return func(in *Input) {
-			in.Before.Record, in.Before.Live = beforeRecord(StateCreate, ""), beforeLive("yes")
+	occupied := func(change func(live *drift.Live)) func(*operator.Input) {
+		return func(in *operator.Input) {
+			in.Before.Record, in.Before.Live = beforeRecord(operator.StateCreate, ""), beforeLive("yes")
 			change(in.Before.Live)
 		}
 	}
-	cannot := func(state State) func(*Input) {
-		return func(in *Input) { in.Before.Record, in.Before.CannotCreate = beforeRecord(state, ""), true }
+	cannot := func(state operator.State) func(*operator.Input) {
+		return func(in *operator.Input) { in.Before.Record, in.Before.CannotCreate = beforeRecord(state, ""), true }
 	}
-	failed := func(in *Input) { in.Before.Record = beforeRecord(StateBeforeFailed, "") }
-	late := func(in *Input) { in.Now = now.Add(2 * time.Hour) }
+	failed := func(in *operator.Input) { in.Before.Record = beforeRecord(operator.StateBeforeFailed, "") }
+	late := func(in *operator.Input) { in.Now = now.Add(2 * time.Hour) }
 	return []world{
-		{"nothing yet", "where it will be is recorded before it is created", func(*Input) {}},
-		{"about to be created", "the record says so, so it is created", func(in *Input) { in.Before.Record = beforeRecord(StateCreate, "") }},
-		{"recorded elsewhere", "the template has another name for it by now, and the old one does not exist", func(in *Input) {
-			in.Before.Record = beforeRecord(StateCreate, "")
+		{"nothing yet", "where it will be is recorded before it is created", func(*operator.Input) {}},
+		{"about to be created", "the record says so, so it is created", func(in *operator.Input) { in.Before.Record = beforeRecord(operator.StateCreate, "") }},
+		{"recorded elsewhere", "the template has another name for it by now, and the old one does not exist", func(in *operator.Input) {
+			in.Before.Record = beforeRecord(operator.StateCreate, "")
 			in.Before.Record.ObjectName = "web-other"
 		}},
-		{"created by this process", "its uid is recorded before anything else", func(in *Input) {
-			in.Before.Record, in.Before.Made, in.Before.Live = beforeRecord(StateCreate, ""), beforeUID, beforeLive("")
+		{"created by this process", "its uid is recorded before anything else", func(in *operator.Input) {
+			in.Before.Record, in.Before.Made, in.Before.Live = beforeRecord(operator.StateCreate, ""), beforeUID, beforeLive("")
 		}},
 		{"created by a process that died", "what exists where it was about to be created is the object",
-			func(in *Input) { in.Before.Record, in.Before.Live = beforeRecord(StateCreate, ""), beforeLive("") }},
+			func(in *operator.Input) {
+				in.Before.Record, in.Before.Live = beforeRecord(operator.StateCreate, ""), beforeLive("")
+			}},
 		{"forged where it was about to be created", "whoever may create the kind can write the marks; the record must not claim it",
 			occupied(func(live *drift.Live) { live.Owners[0].Applied = false })},
 		{"forged in advance", "likewise", beforeForged},
 		{"created, and the record is lost", "somebody wrote over the status; the object proves that it was created for this upstream",
-			func(in *Input) { in.Before.Live = beforeLive("") }},
+			func(in *operator.Input) { in.Before.Live = beforeLive("") }},
 		{"a downstream in the way", "an object of ours is not a deletion.before object", occupied(func(live *drift.Live) { live.Hash = hash })},
 		{"somebody else's with our record", "without our mark it is not ours, whatever was about to be created",
 			occupied(func(live *drift.Live) { live.Owners = nil })},
 		{"an earlier upstream's in the way", "it goes with that one: nothing need be done, and nothing is to be deleted by hand",
-			func(in *Input) { in.Before.Live = beforeLive("yes"); in.Before.Live.Owners[0].UID = "up-0" }},
-		{"another upstream's in the way", "the message says whose it is", func(in *Input) {
+			func(in *operator.Input) { in.Before.Live = beforeLive("yes"); in.Before.Live.Owners[0].UID = "up-0" }},
+		{"another upstream's in the way", "the message says whose it is", func(in *operator.Input) {
 			beforeForged(in)
 			in.Before.Live.Owners[0].UID, in.Before.Live.Owners[0].Name = "up-0", "else"
 		}},
-		{"in the way and going", "a former one of that name ends first", func(in *Input) { beforeForged(in); in.Before.Live.Deleting = true }},
+		{"in the way and going", "a former one of that name ends first", func(in *operator.Input) { beforeForged(in); in.Before.Live.Deleting = true }},
 		{"template error", "it is reported, and fixed by a change alone",
-			func(in *Input) { in.Before.Desired = DesiredObject{Err: errTest} }},
-		{"missing input", "it may come", func(in *Input) {
-			in.Before.Desired = DesiredObject{Err: &operator.WaitingError{Message: "input x is missing"}}
+			func(in *operator.Input) { in.Before.Desired = operator.DesiredObject{Err: errTest} }},
+		{"missing input", "it may come", func(in *operator.Input) {
+			in.Before.Desired = operator.DesiredObject{Err: &operator.WaitingError{Message: "input x is missing"}}
 		}},
 		{"timed out, not created", "while it is held, creating it is still tried",
-			func(in *Input) { late(in); in.Before.Record = beforeRecord(StateBeforeTimedOut, "") }},
+			func(in *operator.Input) { late(in); in.Before.Record = beforeRecord(operator.StateBeforeTimedOut, "") }},
 		{"timed out with a template error", "an error does not hold forever where the config says so",
-			func(in *Input) { late(in); in.Before.Desired = DesiredObject{Err: errTest} }},
-		{"timed out over a conflict", "what is not ours is not recorded", func(in *Input) { late(in); beforeForged(in) }},
-		{"cannot be created", "in a namespace that is being deleted it never can, and where it would be is recorded", cannot(StateCreate)},
-		{"cannot be created, reported", "it is tried again: somebody may create a namespace of that name", cannot(StateBeforeFailed)},
+			func(in *operator.Input) { late(in); in.Before.Desired = operator.DesiredObject{Err: errTest} }},
+		{"timed out over a conflict", "what is not ours is not recorded", func(in *operator.Input) { late(in); beforeForged(in) }},
+		{"cannot be created", "in a namespace that is being deleted it never can, and where it would be is recorded", cannot(operator.StateCreate)},
+		{"cannot be created, reported", "it is tried again: somebody may create a namespace of that name", cannot(operator.StateBeforeFailed)},
 		{"cannot be created, by another process", "what was reported is not reported again", failed},
-		{"cannot be created, and the time is over", "of both policies the one that proceeds decides", func(in *Input) { late(in); failed(in) }},
+		{"cannot be created, and the time is over", "of both policies the one that proceeds decides", func(in *operator.Input) { late(in); failed(in) }},
 		{"not needed", "when is false: that is recorded, so that an edit during the deletion does not begin it",
-			func(in *Input) { in.Before.Desired = DesiredObject{} }},
+			func(in *operator.Input) { in.Before.Desired = operator.DesiredObject{} }},
 		{"not needed any more", "its author changed the upstream because it cannot be created",
-			func(in *Input) { failed(in); in.Before.Desired = DesiredObject{} }},
+			func(in *operator.Input) { failed(in); in.Before.Desired = operator.DesiredObject{} }},
 	}
 }
 
 // runningWorlds are those of an object that was created, and of whose end nothing is recorded.
 func runningWorlds() []world {
-	recorded := func(state State) func(*Input) { return func(in *Input) { in.Before.Record.State = string(state) } }
-	deleting := func(in *Input) { in.Before.Live.Deleting = true }
-	late := func(in *Input) { in.Now = now.Add(2 * time.Hour) }
+	recorded := func(state operator.State) func(*operator.Input) {
+		return func(in *operator.Input) { in.Before.Record.State = string(state) }
+	}
+	deleting := func(in *operator.Input) { in.Before.Live.Deleting = true }
+	late := func(in *operator.Input) { in.Now = now.Add(2 * time.Hour) }
 	var worlds []world
-	add := func(name, reason, done string, changes ...func(*Input)) {
-		worlds = append(worlds, world{name, reason, func(in *Input) {
-			in.Before.Record, in.Before.Live = beforeRecord(StateBeforeRunning, beforeUID), beforeLive(done)
+	add := func(name, reason, done string, changes ...func(*operator.Input)) {
+		worlds = append(worlds, world{name, reason, func(in *operator.Input) {
+			in.Before.Record, in.Before.Live = beforeRecord(operator.StateBeforeRunning, beforeUID), beforeLive(done)
 			for _, change := range changes {
 				change(in)
 			}
 		}})
 	}
 	add("running", "its record exists, so there is nothing to do", "")
-	add("doneWhen gives an error", "an error is not done", "", func(in *Input) { in.Before.Live.Kept = nil })
+	add("doneWhen gives an error", "an error is not done", "", func(in *operator.Input) { in.Before.Live.Kept = nil })
 	add("done", "the outcome is recorded before anything goes on", "yes")
 	add("done and being deleted", "what finished may go, as by a time to live", "yes", deleting)
 	add("failed", "recorded, and held, unless the config proceeds", "no")
-	add("failed, reported", "held until somebody acts", "no", recorded(StateBeforeFailed))
-	add("failed, then done", "what is fixed goes on", "yes", recorded(StateBeforeFailed))
+	add("failed, reported", "held until somebody acts", "no", recorded(operator.StateBeforeFailed))
+	add("failed, then done", "what is fixed goes on", "yes", recorded(operator.StateBeforeFailed))
 	add("deleted by somebody", "it has not done its work", "", deleting)
-	add("gone", "it is never created a second time", "", func(in *Input) { in.Before.Live = nil })
-	add("replaced", "another object of that name is not the one that was created", "yes", func(in *Input) { in.Before.Live.UID = "other" })
+	add("gone", "it is never created a second time", "", func(in *operator.Input) { in.Before.Live = nil })
+	add("replaced", "another object of that name is not the one that was created", "yes", func(in *operator.Input) { in.Before.Live.UID = "other" })
 	add("timed out", "time counts from the deletion", "", late)
-	add("timed out, then done", "late is not never", "yes", late, recorded(StateBeforeTimedOut))
-	add("cannot be created, but was", "what exists is waited for", "", func(in *Input) { in.Before.CannotCreate = true })
-	add("not needed, but created", "what has begun goes on", "", func(in *Input) { in.Before.Desired = DesiredObject{} })
-	add("finished is recorded", "our finalizer is removed, whatever the object says by now", "no", recorded(StateBeforeFinished))
-	add("finished and free", "the downstreams may go", "yes", recorded(StateBeforeFinished), func(in *Input) { in.Before.Live.Kept = nil })
+	add("timed out, then done", "late is not never", "yes", late, recorded(operator.StateBeforeTimedOut))
+	add("cannot be created, but was", "what exists is waited for", "", func(in *operator.Input) { in.Before.CannotCreate = true })
+	add("not needed, but created", "what has begun goes on", "", func(in *operator.Input) { in.Before.Desired = operator.DesiredObject{} })
+	add("finished is recorded", "our finalizer is removed, whatever the object says by now", "no", recorded(operator.StateBeforeFinished))
+	add("finished and free", "the downstreams may go", "yes", recorded(operator.StateBeforeFinished), func(in *operator.Input) { in.Before.Live.Kept = nil })
 	add("timed out is recorded", "the object may still exist, and the downstreams go if the config proceeds", "", late,
-		recorded(StateBeforeTimedOut))
+		recorded(operator.StateBeforeTimedOut))
 	return worlds
 }
 
 // recordedWorlds are those of an end that is recorded.
 func recordedWorlds() []world {
 	return []world{
-		{"not needed is recorded", "the downstreams go", func(in *Input) {
-			in.Before.Record = beforeRecord(StateBeforeFinished, "")
+		{"not needed is recorded", "the downstreams go", func(in *operator.Input) {
+			in.Before.Record = beforeRecord(operator.StateBeforeFinished, "")
 			in.Before.Record.ObjectName = ""
 		}},
 		{"finished and gone", "the object need not exist any more",
-			func(in *Input) { in.Before.Record = beforeRecord(StateBeforeFinished, beforeUID) }},
+			func(in *operator.Input) { in.Before.Record = beforeRecord(operator.StateBeforeFinished, beforeUID) }},
 		{"failed is recorded", "the config proceeds, also if it was another one before",
-			func(in *Input) { in.Before.Record = beforeRecord(StateBeforeFailed, beforeUID) }},
+			func(in *operator.Input) { in.Before.Record = beforeRecord(operator.StateBeforeFailed, beforeUID) }},
 	}
 }
 
 // The object of deletion.before goes last: by its owner reference, or else by a request.
 func TestBeforeObjectGoesLast(t *testing.T) {
 	in := deleted()
-	in.Before.Record, in.Before.Live = beforeRecord(StateBeforeFinished, beforeUID), beforeLive("yes")
+	in.Before.Record, in.Before.Live = beforeRecord(operator.StateBeforeFinished, beforeUID), beforeLive("yes")
 	in.Before.Live.Kept = nil
 	in.Before.Live.Owners, in.Before.Live.OwnerMark = nil, "apps/web/"+string(upstreamUID)
 	waits := beforePipeline(t, func(op *config.Operator) { op.Deletion.Wait = true })
-	if d := decide.Deletion(waits.Settings, in); d.Before.Action != ActionNone || d.Finalizer != FinalizerLeave {
+	if d := decide.Deletion(waits.Settings, in); d.Before.Action != operator.ActionNone || d.Finalizer != operator.FinalizerLeave {
 		t.Errorf("it went before the downstreams: %+v", d.Before)
 	}
 	in.Leftovers = nil
-	if d := decide.Deletion(waits.Settings, in); d.Before.Action != ActionDelete || d.Before.UID != beforeUID || d.Finalizer != FinalizerRemove {
+	if d := decide.Deletion(waits.Settings, in); d.Before.Action != operator.ActionDelete || d.Before.UID != beforeUID || d.Finalizer != operator.FinalizerRemove {
 		t.Errorf("it is left behind: %+v", d.Before)
 	}
 }
@@ -297,12 +301,12 @@ func TestReportDeletion(t *testing.T) {
 		},
 		"downstreams": status.RecordedList([]status.Recorded{{Name: "config", APIVersion: "v1", Kind: "ConfigMap", Namespace: "apps", ObjectName: "web", UID: liveUID, State: "InSync"}}),
 	}
-	in.Before.Record, in.Before.Live = beforeRecord(StateBeforeRunning, beforeUID), beforeLive("no")
+	in.Before.Record, in.Before.Live = beforeRecord(operator.StateBeforeRunning, beforeUID), beforeLive("no")
 	in.Before.Progress = p.BeforeProgress(in.Upstream, Inputs{})
 	first := report.Deletion(p.Settings, in.Upstream, decide.Deletion(p.Settings, in), nil, metav1.NewTime(now))
 	after := in.Upstream.DeepCopy()
 	after.Object["status"] = first.Status
-	if r := p.RecordedBefore(after); r == nil || r.State != string(StateBeforeFailed) || r.UID != beforeUID {
+	if r := p.RecordedBefore(after); r == nil || r.State != string(operator.StateBeforeFailed) || r.UID != beforeUID {
 		t.Errorf("recorded is %+v", r)
 	}
 	if r := p.Recorded(after); len(r) != 1 || r[0].State != "InSync" {
@@ -328,7 +332,7 @@ func TestReportDeletion(t *testing.T) {
 
 // An error of when leaves everything alone, as every error of an expression does.
 func TestBeforeWhen(t *testing.T) {
-	for spec, want := range map[any]DesiredObject{nil: {Err: errTest}, false: {}} {
+	for spec, want := range map[any]operator.DesiredObject{nil: {Err: errTest}, false: {}} {
 		up := upstreamObject()
 		if spec != nil {
 			up.Object["spec"] = map[string]any{"backup": spec}

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
@@ -20,7 +21,7 @@ func tookTooLong(err error) bool {
 }
 
 // Desired evaluates rules, `when` and templates for an upstream and its inputs. Failures are part of the result.
-func (p *Pipeline) Desired(ctx context.Context, upstream *unstructured.Unstructured, in Inputs) *Desired {
+func (p *Pipeline) Desired(ctx context.Context, upstream *unstructured.Unstructured, in Inputs) *operator.Desired {
 	if p.OnlyDeletes {
 		return p.Failed(errOnlyDeletes)
 	}
@@ -33,7 +34,7 @@ func (p *Pipeline) Desired(ctx context.Context, upstream *unstructured.Unstructu
 	return w
 }
 
-func (p *Pipeline) desired(upstream *unstructured.Unstructured, in Inputs, budget *rules.Budget) *Desired {
+func (p *Pipeline) desired(upstream *unstructured.Unstructured, in Inputs, budget *rules.Budget) *operator.Desired {
 	vars := p.vars(upstream, in)
 	in.budget, in.values, in.rules = in.renderBudget(), vars.Values, budget
 	w := p.Failed(nil)
@@ -79,11 +80,11 @@ func (p *Pipeline) failures(vars rules.Vars, budget *rules.Budget) []rules.Failu
 
 // addObjects finds out the objects of all downstreams, each after those that it reads. If one has too many items, the upstream is invalid.
 func (p *Pipeline) addObjects(
-	w *Desired, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget, items []itemList,
+	w *operator.Desired, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget, items []itemList,
 ) {
-	lists := make([][]DesiredObject, len(p.Downstreams))
-	of := func(i int) []DesiredObject { return lists[i] }
-	note := func(r SiblingRead) {
+	lists := make([][]operator.DesiredObject, len(p.Downstreams))
+	of := func(i int) []operator.DesiredObject { return lists[i] }
+	note := func(r operator.SiblingRead) {
 		if !slices.Contains(w.Siblings, r) {
 			w.Siblings = append(w.Siblings, r)
 		}
@@ -121,44 +122,44 @@ func (p *Pipeline) vars(upstream *unstructured.Unstructured, in Inputs) rules.Va
 	return vars
 }
 
-func (p *Pipeline) desiredObject(d *Downstream, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget) DesiredObject {
+func (p *Pipeline) desiredObject(d *Downstream, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget) operator.DesiredObject {
 	if err := in.problem(d.whenInputs); err != nil {
-		return DesiredObject{Err: err}
+		return operator.DesiredObject{Err: err}
 	}
 	if d.when != nil {
 		if in.lacking != nil && d.readsSiblings(d.when) {
-			return DesiredObject{Err: in.lacking}
+			return operator.DesiredObject{Err: in.lacking}
 		}
 		wanted, err := d.when.Eval(vars, budget)
 		if err != nil {
-			return DesiredObject{Err: d.lacksField(hideValues(d.hidesValues, redact.Errorf("evaluating when: %w", err)))}
+			return operator.DesiredObject{Err: d.lacksField(hideValues(d.hidesValues, redact.Errorf("evaluating when: %w", err)))}
 		}
 		if wanted != true {
-			return DesiredObject{}
+			return operator.DesiredObject{}
 		}
 	}
 	if err := d.unserved(); err != nil {
-		return DesiredObject{Err: err}
+		return operator.DesiredObject{Err: err}
 	}
 	if err := cmp.Or(in.problem(d.inputs), in.lacking); err != nil {
-		return DesiredObject{Err: err}
+		return operator.DesiredObject{Err: err}
 	}
 	doc, err := p.document(d, upstream, in)
 	if err != nil {
-		return DesiredObject{Err: err}
+		return operator.DesiredObject{Err: err}
 	}
 	return *doc
 }
 
 // refuseSharedTargets fails all but the first of several downstreams that render one and the same object: two
 // documents for one object would undo each other.
-func (p *Pipeline) refuseSharedTargets(w *Desired) {
+func (p *Pipeline) refuseSharedTargets(w *operator.Desired) {
 	if len(w.Objects) == 1 {
 		return
 	}
 	type target struct {
 		gk  string
-		ref Ref
+		ref operator.Ref
 	}
 	seen := map[target]int{}
 	for i := range w.Objects {
@@ -169,7 +170,7 @@ func (p *Pipeline) refuseSharedTargets(w *Desired) {
 		d := p.Downstreams[dw.Downstream]
 		key := target{d.GVK().GroupKind().String(), dw.Target}
 		if first, ok := seen[key]; ok && first != dw.Downstream {
-			*dw = DesiredObject{Downstream: dw.Downstream, Several: dw.Several, Item: dw.Item, Err: fmt.Errorf(
+			*dw = operator.DesiredObject{Downstream: dw.Downstream, Several: dw.Several, Item: dw.Item, Err: fmt.Errorf(
 				"%s is already the object of downstream %s: give one of them another name", dw.Target, p.Downstreams[first].Name)}
 			continue
 		}

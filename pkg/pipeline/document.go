@@ -26,7 +26,7 @@ import (
 )
 
 // document renders one downstream and adds conventions, marks and hash. Its errors quote no value of a Secret.
-func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DesiredObject, error) {
+func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*operator.DesiredObject, error) {
 	w, err := p.rendered(d, upstream, in)
 	var missing *operator.WaitingError
 	switch {
@@ -38,7 +38,7 @@ func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, 
 	return w, nil
 }
 
-func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DesiredObject, error) {
+func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*operator.DesiredObject, error) {
 	values, lacking := p.valuesOf(p.vars(upstream, in), in.rules), error(nil)
 	data := render.Data{Upstream: upstream.Object, Params: p.params, Inputs: in.objects, Item: in.item, Budget: in.renderBudget(),
 		Variables: func(name string) (any, error) {
@@ -59,7 +59,7 @@ func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 	case err != nil:
 		return nil, err
 	}
-	w := &DesiredObject{Wanted: true}
+	w := &operator.DesiredObject{Wanted: true}
 	if w.Target, err = p.target(d, upstream, doc); err != nil {
 		return nil, err
 	}
@@ -87,35 +87,35 @@ func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 }
 
 // target checks what the template says of identity, completes it in place, and returns where the object shall stand.
-func (p *Pipeline) target(d *Downstream, upstream *unstructured.Unstructured, doc map[string]any) (Ref, error) {
+func (p *Pipeline) target(d *Downstream, upstream *unstructured.Unstructured, doc map[string]any) (operator.Ref, error) {
 	for _, own := range []struct{ key, want string }{{"apiVersion", d.Config.APIVersion}, {"kind", d.Config.Kind}} {
 		if have, ok := doc[own.key]; ok && have != own.want {
-			return Ref{}, redact.Errorf("%s is %v, the config says %s: write what the config says, or leave it out", own.key, inYAML(have), own.want)
+			return operator.Ref{}, redact.Errorf("%s is %v, the config says %s: write what the config says, or leave it out", own.key, inYAML(have), own.want)
 		}
 		doc[own.key] = own.want
 	}
 	if _, ok := doc["status"]; ok {
-		return Ref{}, redact.Errorf("status is set: leave it out, it belongs to the controller of the %s", d.Config.Kind)
+		return operator.Ref{}, redact.Errorf("status is set: leave it out, it belongs to the controller of the %s", d.Config.Kind)
 	}
 	meta, ok := doc["metadata"].(map[string]any)
 	if !ok {
-		return Ref{}, redact.Errorf("metadata is missing: a %s needs a name", d.Config.Kind)
+		return operator.Ref{}, redact.Errorf("metadata is missing: a %s needs a name", d.Config.Kind)
 	}
 	if err := checkMetadata(meta); err != nil {
-		return Ref{}, err
+		return operator.Ref{}, err
 	}
 	namespace, err := p.namespace(d, upstream, meta)
 	if err != nil {
-		return Ref{}, err
+		return operator.Ref{}, err
 	}
 	name, _ := meta["name"].(string)
 	if name == "" {
-		return Ref{}, redact.Errorf("metadata.name is not set: a %s needs a name", d.Config.Kind)
+		return operator.Ref{}, redact.Errorf("metadata.name is not set: a %s needs a name", d.Config.Kind)
 	}
 	if problems := nameProblems(d, name); len(problems) > 0 {
-		return Ref{}, redact.Errorf("metadata.name %q is not a valid name for a %s: %s", name, d.Config.Kind, strings.Join(problems, "; "))
+		return operator.Ref{}, redact.Errorf("metadata.name %q is not a valid name for a %s: %s", name, d.Config.Kind, strings.Join(problems, "; "))
 	}
-	return Ref{Namespace: namespace, Name: name}, nil
+	return operator.Ref{Namespace: namespace, Name: name}, nil
 }
 
 var allowedMetadata = []string{"annotations", "labels", "name", "namespace"}
@@ -250,7 +250,7 @@ func (p *Pipeline) addConventions(d *Downstream, data render.Data, doc map[strin
 //
 // in are the inputs that w was made with. Such a field is sent with its live value while our entry alone owns it (leaving it out would reset it) and left out
 // once another manager owns it.
-func (p *Pipeline) Document(w *Desired, k int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) (map[string]any, error) {
+func (p *Pipeline) Document(w *operator.Desired, k int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) (map[string]any, error) {
 	d, doc := p.Downstreams[w.Objects[k].Downstream], w.Objects[k].Document
 	if doc == nil {
 		var err error

@@ -72,16 +72,16 @@ func tooMany(p *Pipeline, all []itemList) (list []string) {
 // desiredObjects are what an upstream asks for of one downstream, ordered by their targets; those that are not known come last.
 func (p *Pipeline) desiredObjects(
 	d *Downstream, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget, items itemList,
-) []DesiredObject {
+) []operator.DesiredObject {
 	if !d.Several() || items.err != nil {
-		o := DesiredObject{Err: items.err}
+		o := operator.DesiredObject{Err: items.err}
 		if items.err == nil {
 			o = p.desiredObject(d, upstream, in, vars, budget)
 		}
 		o.Downstream, o.Several, o.ItemsUnknown = d.Index, d.Several(), items.err != nil
-		return []DesiredObject{o}
+		return []operator.DesiredObject{o}
 	}
-	var list []DesiredObject
+	var list []operator.DesiredObject
 	for n, item := range items.items {
 		vars.Item, in.item = item, item
 		o := p.desiredObject(d, upstream, in, vars, budget)
@@ -93,7 +93,7 @@ func (p *Pipeline) desiredObjects(
 		}
 	}
 	refuseSharedNames(list)
-	slices.SortStableFunc(list, func(a, b DesiredObject) int {
+	slices.SortStableFunc(list, func(a, b operator.DesiredObject) int {
 		if (a.Err == nil) != (b.Err == nil) {
 			if a.Err == nil {
 				return -1
@@ -103,14 +103,14 @@ func (p *Pipeline) desiredObjects(
 		return a.Target.Compare(b.Target)
 	})
 	if len(list) == 0 {
-		list = []DesiredObject{{Downstream: d.Index, Several: true}}
+		list = []operator.DesiredObject{{Downstream: d.Index, Several: true}}
 	}
 	return list
 }
 
 // refuseSharedNames fails all items of which several render one object: the order of the items must not say which one it is.
-func refuseSharedNames(list []DesiredObject) {
-	at := map[Ref][]int{}
+func refuseSharedNames(list []operator.DesiredObject) {
+	at := map[operator.Ref][]int{}
 	for k, o := range list {
 		if o.Err == nil {
 			at[o.Target] = append(at[o.Target], k)
@@ -125,14 +125,14 @@ func refuseSharedNames(list []DesiredObject) {
 			numbers[i] = fmt.Sprint(list[k].Item)
 		}
 		for _, k := range of {
-			list[k] = DesiredObject{Downstream: list[k].Downstream, Several: true, Item: list[k].Item, Err: fmt.Errorf(
+			list[k] = operator.DesiredObject{Downstream: list[k].Downstream, Several: true, Item: list[k].Item, Err: fmt.Errorf(
 				"items %s all give %s: let the template make a name of its own of each item", strings.Join(numbers, ", "), target)}
 		}
 	}
 }
 
 // itemAt is the item of object k, which is evaluated again if it was forgotten. It is nil where there are no items.
-func (p *Pipeline) itemAt(w *Desired, k int, vars rules.Vars, in Inputs, budget *rules.Budget) (item any, err error) {
+func (p *Pipeline) itemAt(w *operator.Desired, k int, vars rules.Vars, in Inputs, budget *rules.Budget) (item any, err error) {
 	o := &w.Objects[k]
 	d := p.Downstreams[o.Downstream]
 	if d.items == nil || !o.Wanted {
@@ -159,7 +159,7 @@ const itemShown = 100
 
 // DescribeItem says which item object k follows from: its position, and its key and value unless they may be of a Secret. It is empty
 // where there are no items, or no such one.
-func (p *Pipeline) DescribeItem(w *Desired, k int, upstream *unstructured.Unstructured, in Inputs) string {
+func (p *Pipeline) DescribeItem(w *operator.Desired, k int, upstream *unstructured.Unstructured, in Inputs) string {
 	o := &w.Objects[k]
 	d := p.Downstreams[o.Downstream]
 	item, err := p.itemAt(w, k, p.vars(upstream, in), in, nil)
@@ -182,7 +182,7 @@ func (p *Pipeline) DescribeItem(w *Desired, k int, upstream *unstructured.Unstru
 }
 
 // liveByName is what expressions read as downstreams: the live object of each, or a map of them by NameOf.
-func (p *Pipeline) liveByName(results []Result) map[string]any {
+func (p *Pipeline) liveByName(results []operator.Result) map[string]any {
 	out := make(map[string]any, len(p.Downstreams))
 	for _, d := range p.Downstreams {
 		out[d.Name] = map[string]any{}

@@ -96,7 +96,7 @@ func (v *InputView) add(paths [][]string, whole bool) {
 
 // InputRef says where an input of one upstream stands.
 type InputRef struct {
-	At Ref
+	At operator.Ref
 	// Err is why that cannot be told: the expression failed, or gave what is no name.
 	Err error
 	// List says which objects a list may have; nil for a single object.
@@ -163,7 +163,7 @@ func (p *Pipeline) InputRefs(ctx context.Context, upstream *unstructured.Unstruc
 			continue
 		}
 		if name != "" {
-			refs[i].At = Ref{Namespace: p.inputNamespace(s, upstream), Name: name}
+			refs[i].At = operator.Ref{Namespace: p.inputNamespace(s, upstream), Name: name}
 		}
 	}
 	return refs
@@ -213,7 +213,7 @@ func (p *Pipeline) inputNamespace(s *InputSource, upstream *unstructured.Unstruc
 // Objects is where inputs are found, each as View.Cut left it.
 type Objects interface {
 	// One returns the object at a place; nil if there is none.
-	One(s *InputSource, at Ref) map[string]any
+	One(s *InputSource, at operator.Ref) map[string]any
 	// Listed returns the objects of a list, as Members gives them.
 	Listed(s *InputSource, of *Listing) ([]any, error)
 }

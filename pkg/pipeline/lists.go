@@ -98,7 +98,7 @@ func (s *InputSource) Shows(u *unstructured.Unstructured) bool {
 type Whole func(s *InputSource) []*unstructured.Unstructured
 
 // One implements Objects.
-func (w Whole) One(s *InputSource, at Ref) map[string]any {
+func (w Whole) One(s *InputSource, at operator.Ref) map[string]any {
 	for _, u := range w(s) {
 		if u.GetNamespace() == at.Namespace && u.GetName() == at.Name {
 			return s.View.Cut(u.Object)
@@ -187,7 +187,7 @@ func Members[O Object](ctx context.Context, s *InputSource, l *Listing, objects 
 		matches, err := s.Matches(l, o.Match(), budget)
 		if err != nil {
 			return nil, hideValues(s.hidesValues, redact.Errorf("input %s: evaluating list.matching for %s %s: %w",
-				s.Name, s.Kind.GVK.Kind, Ref{Namespace: o.GetNamespace(), Name: o.GetName()}, err))
+				s.Name, s.Kind.GVK.Kind, operator.Ref{Namespace: o.GetNamespace(), Name: o.GetName()}, err))
 		}
 		if matches {
 			members = append(members, o)
@@ -208,7 +208,7 @@ func Members[O Object](ctx context.Context, s *InputSource, l *Listing, objects 
 }
 
 // Lists reports whether an input is a list that has an object at a place.
-func (in Inputs) Lists(s *InputSource, at Ref) bool {
+func (in Inputs) Lists(s *InputSource, at operator.Ref) bool {
 	list, _ := in.objects[s.Name].([]any)
 	return slices.ContainsFunc(list, func(one any) bool {
 		obj, _ := one.(map[string]any)

@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
@@ -18,31 +19,35 @@ import (
 // A world is what is true of an upstream and of its object, beside what the config says.
 type world struct {
 	name, reason string
-	change       func(*Input)
+	change       func(*operator.Input)
 }
 
 // A setting is a key of the config, or the deletion's own, with its values; the first one is the default.
 type setting struct {
 	name   string
 	values []string
-	set    func(op *config.Operator, in *Input, value string)
+	set    func(op *config.Operator, in *operator.Input, value string)
 }
 
 // downstreamSettings are what decides, beside the world, about an object of an upstream that exists.
 var downstreamSettings = []setting{
 	{"updatePolicy", []string{"Apply", "CreateOnly", "Recreate"},
-		func(op *config.Operator, _ *Input, v string) { op.Downstreams[0].UpdatePolicy = config.UpdatePolicy(v) }},
+		func(op *config.Operator, _ *operator.Input, v string) {
+			op.Downstreams[0].UpdatePolicy = config.UpdatePolicy(v)
+		}},
 	{"drift.policy", []string{"Enforce", "Report", "Ignore"},
-		func(op *config.Operator, _ *Input, v string) { op.Downstreams[0].Drift.Policy = config.DriftPolicy(v) }},
+		func(op *config.Operator, _ *operator.Input, v string) {
+			op.Downstreams[0].Drift.Policy = config.DriftPolicy(v)
+		}},
 	{"adoptionPolicy", []string{"Never", "IfUnowned"},
-		func(op *config.Operator, _ *Input, v string) {
+		func(op *config.Operator, _ *operator.Input, v string) {
 			op.Downstreams[0].AdoptionPolicy = config.AdoptionPolicy(v)
 		}},
 	{"deletionPolicy", []string{"Delete", "Orphan"},
-		func(op *config.Operator, _ *Input, v string) {
+		func(op *config.Operator, _ *operator.Input, v string) {
 			op.Downstreams[0].DeletionPolicy = config.DeletionPolicy(v)
 		}},
-	{"ownership", []string{"Object", "Object with owner annotation", "Fields"}, func(op *config.Operator, in *Input, v string) {
+	{"ownership", []string{"Object", "Object with owner annotation", "Fields"}, func(op *config.Operator, in *operator.Input, v string) {
 		if v != "Object" {
 			byAnnotation(in)
 		}
@@ -51,7 +56,7 @@ var downstreamSettings = []setting{
 			ofFields(in)
 		}
 	}},
-	{"status", []string{"recorded", "disabled"}, func(op *config.Operator, _ *Input, v string) {
+	{"status", []string{"recorded", "disabled"}, func(op *config.Operator, _ *operator.Input, v string) {
 		if enabled := v == "recorded"; !enabled {
 			op.Status.Enabled = &enabled
 		}
@@ -59,7 +64,7 @@ var downstreamSettings = []setting{
 }
 
 // ofFields makes the hashes of a world those of fields of an object of others.
-func ofFields(in *Input) {
+func ofFields(in *operator.Input) {
 	rename := func(h *string) {
 		if *h != "" && !marks.IsOfFields(*h) {
 			*h = marks.FieldsHashPrefix + *h
@@ -75,7 +80,7 @@ func ofFields(in *Input) {
 }
 
 // byAnnotation has the objects of a world marked by the annotation instead of the reference.
-func byAnnotation(in *Input) {
+func byAnnotation(in *operator.Input) {
 	mark := func(live *drift.Live) {
 		if live != nil && len(live.Owners) > 0 && live.Owners[0].UID == upstreamUID && live.Owners[0].Kind != "" {
 			live.OwnerMark, live.MarkApplied, live.Owners = "apps/web/"+string(upstreamUID), live.Owners[0].Applied, live.Owners[1:]
@@ -93,18 +98,18 @@ func byAnnotation(in *Input) {
 // deletionSettings are what decides about an object of an upstream that is being deleted.
 var deletionSettings = []setting{
 	downstreamSettings[3], downstreamSettings[4],
-	{"deletion.wait", []string{"false", "true"}, func(op *config.Operator, _ *Input, v string) { op.Deletion.Wait = v == "true" }},
-	{"--cascade", []string{"background", "foreground", "orphan"}, func(_ *config.Operator, in *Input, v string) {
+	{"deletion.wait", []string{"false", "true"}, func(op *config.Operator, _ *operator.Input, v string) { op.Deletion.Wait = v == "true" }},
+	{"--cascade", []string{"background", "foreground", "orphan"}, func(_ *config.Operator, in *operator.Input, v string) {
 		if v != "background" {
-			in.Cascade = Cascade(v)
+			in.Cascade = operator.Cascade(v)
 		}
 	}},
 }
 
 // startingWith returns worlds that are changed first by start.
-func startingWith(start func(*Input), worlds []world) []world {
+func startingWith(start func(*operator.Input), worlds []world) []world {
 	for i, w := range worlds {
-		worlds[i].change = func(in *Input) {
+		worlds[i].change = func(in *operator.Input) {
 			start(in)
 			w.change(in)
 		}
@@ -118,24 +123,24 @@ type section struct {
 	worlds   []world
 	settings []setting
 	// decide returns some results. Of each the file has the lines in which it is not empty.
-	decide func(*Pipeline, Input) []string
+	decide func(*Pipeline, operator.Input) []string
 }
 
 // finalizerSettings are what decides about the finalizer of an upstream.
 var finalizerSettings = []setting{
-	{"the upstream has", []string{"no finalizer", "the finalizer", "the previous one"}, func(_ *config.Operator, in *Input, v string) {
+	{"the upstream has", []string{"no finalizer", "the finalizer", "the previous one"}, func(_ *config.Operator, in *operator.Input, v string) {
 		in.HasFinalizer, in.HasPreviousFinalizer = v != "no finalizer", v == "the previous one"
 	}},
-	{"owner", []string{"reference", "annotation"}, func(_ *config.Operator, in *Input, v string) {
+	{"owner", []string{"reference", "annotation"}, func(_ *config.Operator, in *operator.Input, v string) {
 		in.Desired.Objects[0].Reference = in.Desired.Objects[0].Reference && v == "reference"
 	}},
 	downstreamSettings[3],
-	{"deletion", []string{"{}", "wait", "before"}, func(op *config.Operator, _ *Input, v string) {
+	{"deletion", []string{"{}", "wait", "before"}, func(op *config.Operator, _ *operator.Input, v string) {
 		if op.Deletion.Wait = v == "wait"; v == "before" {
 			op.Deletion.Before = new(before)
 		}
 	}},
-	{"conventions.finalizer", []string{"set", "not set"}, func(op *config.Operator, _ *Input, v string) {
+	{"conventions.finalizer", []string{"set", "not set"}, func(op *config.Operator, _ *operator.Input, v string) {
 		if v == "not set" {
 			op.Conventions.Finalizer = ""
 		}
@@ -145,14 +150,14 @@ var finalizerSettings = []setting{
 // What is decided about one object, for every combination of a world and the settings. The golden file names for each world only the
 // settings that matter there; a change of any decision changes a line of it.
 func TestDecisionMatrix(t *testing.T) {
-	target := func(p *Pipeline, in Input) []string {
+	target := func(p *Pipeline, in operator.Input) []string {
 		d := decide.Decide(p.Settings, in)
 		return []string{described(d.Outcomes[0]), finalizerWords[d.Finalizer]}
 	}
 	goldenMatrix(t, "testdata/decisions.txt", []section{
 		{"An object of an upstream that exists", targetWorlds(), downstreamSettings, target},
 		{"An object with names or marks that the config has left", previousWorlds(), downstreamSettings, target},
-		{"An object that is at no target (any more)", leftoverWorlds(), downstreamSettings, func(p *Pipeline, in Input) []string {
+		{"An object that is at no target (any more)", leftoverWorlds(), downstreamSettings, func(p *Pipeline, in operator.Input) []string {
 			d := decide.Decide(p.Settings, in)
 			if d.Leftovers[0].UID != "live-0" {
 				t.Errorf("the outcome is about %q, not about the leftover", d.Leftovers[0].UID)
@@ -160,14 +165,14 @@ func TestDecisionMatrix(t *testing.T) {
 			return []string{described(d.Leftovers[0]), finalizerWords[d.Finalizer]}
 		}},
 		{"An object of an upstream that is being deleted", deletionWorlds(), deletionSettings, decidedDeletion},
-		{"The finalizer of an upstream", finalizerWorlds(), finalizerSettings, func(p *Pipeline, in Input) []string {
+		{"The finalizer of an upstream", finalizerWorlds(), finalizerSettings, func(p *Pipeline, in operator.Input) []string {
 			addBefore(t, p)
 			return []string{cmp.Or(finalizerWords[decide.Decide(p.Settings, in).Finalizer], "left alone")}
 		}},
-		{"In mode Observe", observedWorlds(), downstreamSettings[:3], func(p *Pipeline, in Input) []string {
+		{"In mode Observe", observedWorlds(), downstreamSettings[:3], func(p *Pipeline, in operator.Input) []string {
 			p.Config.Mode = config.ModeObserve
 			o := decide.Decide(p.Settings, in).Outcomes[0]
-			if o.Action == ActionCompare {
+			if o.Action == operator.ActionCompare {
 				t.Errorf("a dry run is asked for: %s", o.Message)
 			}
 			return []string{described(o)}
@@ -177,7 +182,7 @@ func TestDecisionMatrix(t *testing.T) {
 
 // decidedDeletion has what is decided, and whether the upstream stays: also for a process that knows only what the status records, since
 // the garbage collector removes the finalizer that says foreground.
-func decidedDeletion(p *Pipeline, in Input) []string {
+func decidedDeletion(p *Pipeline, in operator.Input) []string {
 	d := decide.Deletion(p.Settings, in)
 	if len(d.Leftovers) == 0 {
 		return []string{"gone", finalizerWords[d.Finalizer]}
@@ -185,7 +190,7 @@ func decidedDeletion(p *Pipeline, in Input) []string {
 	waits := ""
 	if d.Waits {
 		later, isForeground := p.decidedAgain(in, d)
-		waits = fmt.Sprintf("waits; by the status alone: waits %t, foreground %t", later.Waits && later.Finalizer == FinalizerLeave, isForeground)
+		waits = fmt.Sprintf("waits; by the status alone: waits %t, foreground %t", later.Waits && later.Finalizer == operator.FinalizerLeave, isForeground)
 	}
 	return []string{described(d.Leftovers[0]), finalizerWords[d.Finalizer], waits}
 }
@@ -199,7 +204,7 @@ func goldenMatrix(t *testing.T, path string, sections []section) {
 		for _, w := range s.worlds {
 			fmt.Fprintf(&out, "%s: %s\n", w.name, w.reason)
 			results := map[int]map[string]string{}
-			w.each(s.settings, func(key string, p *Pipeline, in Input) {
+			w.each(s.settings, func(key string, p *Pipeline, in operator.Input) {
 				for i, text := range s.decide(p, in) {
 					if results[i] == nil {
 						results[i] = map[string]string{}
@@ -221,12 +226,12 @@ func goldenMatrix(t *testing.T, path string, sections []section) {
 }
 
 // finalizerWords are what a decision says of the finalizer of an upstream.
-var finalizerWords = map[FinalizerAction]string{
-	FinalizerAdd: "finalizer added", FinalizerRemove: "finalizer removed", FinalizerSwap: "finalizer replaced"}
+var finalizerWords = map[operator.FinalizerAction]string{
+	operator.FinalizerAdd: "finalizer added", operator.FinalizerRemove: "finalizer removed", operator.FinalizerSwap: "finalizer replaced"}
 
-func described(o Outcome) string {
+func described(o operator.Outcome) string {
 	text := string(o.State)
-	if o.Action != ActionNone {
+	if o.Action != operator.ActionNone {
 		text += ", " + string(o.Action)
 	}
 	if o.Theirs {
@@ -245,7 +250,7 @@ func described(o Outcome) string {
 }
 
 // each calls decide for every combination of the settings, with their values as a key.
-func (w world) each(settings []setting, decide func(key string, p *Pipeline, in Input)) {
+func (w world) each(settings []setting, decide func(key string, p *Pipeline, in operator.Input)) {
 	combinations := [][]string{nil}
 	for _, s := range settings {
 		var longer [][]string

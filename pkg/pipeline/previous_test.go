@@ -70,7 +70,7 @@ func TestWithCurrentMarks(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(Marks{Labels: []string{"before/hash"}, Annotations: []string{"before/owner", "now/owner"}, Managers: []string{"before"}}, off); diff != "" {
+	if diff := cmp.Diff(marks.Marks{Labels: []string{"before/hash"}, Annotations: []string{"before/owner", "now/owner"}, Managers: []string{"before"}}, off); diff != "" {
 		t.Error(diff)
 	}
 	delete(doc["metadata"].(map[string]any), "ownerReferences")

@@ -9,12 +9,13 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // Health returns a function that evaluates the rules about readiness for the live object of one that is desired.
-func (p *Pipeline) Health(upstream *unstructured.Unstructured, w *Desired, inputs func() Inputs) func(k int, live *drift.Live) status.Fact {
+func (p *Pipeline) Health(upstream *unstructured.Unstructured, w *operator.Desired, inputs func() Inputs) func(k int, live *drift.Live) status.Fact {
 	return func(k int, live *drift.Live) status.Fact {
 		d, in := p.Downstreams[w.Objects[k].Downstream], inputs()
 		vars, budget := p.vars(upstream, in), rules.NewBudget(context.Background())

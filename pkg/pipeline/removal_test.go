@@ -10,6 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -22,13 +23,13 @@ func TestFieldsAreNoOwnership(t *testing.T) {
 		reason         string
 		fields, marked bool
 		adopt          config.AdoptionPolicy
-		state          State
+		state          operator.State
 		owned          int
 	}{
-		{"an object of ours", false, false, config.AdoptNever, StateInSync, 1},
-		{"an object of others that has our fields", false, true, config.AdoptNever, StateConflict, 0},
-		{"it may be adopted", false, true, config.AdoptIfUnowned, StateUpdate, 0},
-		{"the downstream sets fields", true, true, config.AdoptNever, StateInSync, 1},
+		{"an object of ours", false, false, config.AdoptNever, operator.StateInSync, 1},
+		{"an object of others that has our fields", false, true, config.AdoptNever, operator.StateConflict, 0},
+		{"it may be adopted", false, true, config.AdoptIfUnowned, operator.StateUpdate, 0},
+		{"the downstream sets fields", true, true, config.AdoptNever, operator.StateInSync, 1},
 	} {
 		p := onePipeline(func(op *config.Operator) {
 			if op.Downstreams[0].AdoptionPolicy = row.adopt; row.fields {
@@ -66,18 +67,18 @@ func TestStandsForWanted(t *testing.T) {
 		reason string
 		kind   func(*config.Operator)
 		name   string
-		change func(*Input)
-		want   Action
+		change func(*operator.Input)
+		want   operator.Action
 	}{
-		{"an object is wanted in the namespace", namespace, "apps", func(*Input) {}, ActionNone},
-		{"it is yet to be created", namespace, "apps", func(in *Input) { in.Facts[1].Live = nil }, ActionNone},
-		{"it cannot be rendered, and exists", namespace, "apps", func(in *Input) { in.Desired.Objects[1].Err, in.Desired.Objects[1].Wanted = errTest, false }, ActionNone},
-		{"it is wanted in another namespace", namespace, "old", func(*Input) {}, ActionDelete},
-		{"it is not wanted any more", namespace, "apps", func(in *Input) { in.Desired.Objects[1].Wanted = false }, ActionDelete},
-		{"an object of the kind is wanted", definition, "widgets.example.com", func(*Input) {}, ActionNone},
-		{"one of another kind is wanted", definition, "gadgets.example.com", func(*Input) {}, ActionDelete},
-		{"none of the kind is wanted", definition, "widgets.example.com", func(in *Input) { in.Desired.Objects[1].Wanted = false }, ActionDelete},
-		{"of another kind nothing else is part", func(*config.Operator) {}, "apps", func(*Input) {}, ActionDelete},
+		{"an object is wanted in the namespace", namespace, "apps", func(*operator.Input) {}, operator.ActionNone},
+		{"it is yet to be created", namespace, "apps", func(in *operator.Input) { in.Facts[1].Live = nil }, operator.ActionNone},
+		{"it cannot be rendered, and exists", namespace, "apps", func(in *operator.Input) { in.Desired.Objects[1].Err, in.Desired.Objects[1].Wanted = errTest, false }, operator.ActionNone},
+		{"it is wanted in another namespace", namespace, "old", func(*operator.Input) {}, operator.ActionDelete},
+		{"it is not wanted any more", namespace, "apps", func(in *operator.Input) { in.Desired.Objects[1].Wanted = false }, operator.ActionDelete},
+		{"an object of the kind is wanted", definition, "widgets.example.com", func(*operator.Input) {}, operator.ActionNone},
+		{"one of another kind is wanted", definition, "gadgets.example.com", func(*operator.Input) {}, operator.ActionDelete},
+		{"none of the kind is wanted", definition, "widgets.example.com", func(in *operator.Input) { in.Desired.Objects[1].Wanted = false }, operator.ActionDelete},
+		{"of another kind nothing else is part", func(*config.Operator) {}, "apps", func(*operator.Input) {}, operator.ActionDelete},
 	} {
 		for _, after := range []bool{false, true} {
 			p := onePipeline(func(op *config.Operator) {
@@ -91,22 +92,22 @@ func TestStandsForWanted(t *testing.T) {
 			p.Downstreams[1].Kind.GVR = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 			in := inSyncInput()
 			in.HasFinalizer, in.Health = true, p.Health(in.Upstream, in.Desired, noInputs)
-			in.Desired.Objects = append([]DesiredObject{{}}, in.Desired.Objects...)
+			in.Desired.Objects = append([]operator.DesiredObject{{}}, in.Desired.Objects...)
 			in.Desired.Objects[1].Downstream = 1
-			in.Facts = append([]Facts{{}}, in.Facts...)
+			in.Facts = append([]operator.Facts{{}}, in.Facts...)
 			old := ourLive()
 			old.Namespace, old.Name, old.UID = "", row.name, "live-0"
-			in.Leftovers = []Owned{{Live: old, Certain: true}}
+			in.Leftovers = []operator.Owned{{Live: old, Certain: true}}
 			row.change(&in)
 			got := decide.Decide(p.Settings, in).Leftovers[0]
 			if got.Action != row.want || got.GoesLater {
 				t.Errorf("%s, after %t: %s %q, later %t: %s", row.reason, after, got.State, got.Action, got.GoesLater, got.Message)
 			}
-			if row.want == ActionNone && !strings.HasPrefix(got.Message, "it stays: Widget apps/web is wanted") {
+			if row.want == operator.ActionNone && !strings.HasPrefix(got.Message, "it stays: Widget apps/web is wanted") {
 				t.Errorf("%s, after %t: %s", row.reason, after, got.Message)
 			}
 			in.Selected = false
-			if got := decide.Decide(p.Settings, in).Leftovers[0]; got.Action != ActionDelete {
+			if got := decide.Decide(p.Settings, in).Leftovers[0]; got.Action != operator.ActionDelete {
 				t.Errorf("%s, not selected: %s %q: %s", row.reason, got.State, got.Action, got.Message)
 			}
 		}
@@ -121,11 +122,11 @@ func TestRecordsWhatNoWatchShows(t *testing.T) {
 		p.Storable = status.Probe(nil)
 		in, old := inSyncInput(), ourLive()
 		old.Name, old.UID, old.Unselected = "old", "live-0", unselected
-		in.Leftovers = []Owned{{Live: old, Certain: true, Recorded: true}}
+		in.Leftovers = []operator.Owned{{Live: old, Certain: true, Recorded: true}}
 		in.Upstream.SetAnnotations(map[string]string{"tools.example.com/paused": "true"})
 		d := decide.Decide(p.Settings, in)
 		in.Upstream.Object["status"] = p.Report(t.Context(), in.Upstream, Inputs{}, in.Desired,
-			[]Result{{Outcome: d.Outcomes[0], Live: in.Facts[0].Live}}, d.Leftovers, metav1.NewTime(now)).Status
+			[]operator.Result{{Outcome: d.Outcomes[0], Live: in.Facts[0].Live}}, d.Leftovers, metav1.NewTime(now)).Status
 		want := map[bool]types.UID{true: "live-0", false: liveUID}[unselected]
 		if r := p.Recorded(in.Upstream); len(r) != 1 || r[0].UID != want {
 			t.Errorf("unselected is %v: recorded is %+v, want %s", unselected, r, want)

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -14,8 +15,8 @@ import (
 // Report computes the upstream's status from the results of its downstreams, and what is left over of those with several objects. in are
 // the inputs that w was made with; now is the transition time of conditions that change.
 func (p *Pipeline) Report(
-	ctx context.Context, upstream *unstructured.Unstructured, in Inputs, w *Desired, results []Result, left []Outcome, now metav1.Time,
-) Report {
+	ctx context.Context, upstream *unstructured.Unstructured, in Inputs, w *operator.Desired, results []operator.Result, left []operator.Outcome, now metav1.Time,
+) report.Report {
 	budget, vars := rules.NewBudget(ctx), p.vars(upstream, in)
 	return report.Of(p.Settings, upstream, w, results, left, now, report.Programs{
 		Health: func(k int) status.Fact {

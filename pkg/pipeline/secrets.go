@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
@@ -98,7 +99,7 @@ func (c *compiler) secretDocument(d *Downstream) {
 		d.hidesValues = d.hidesValues || c.templateReadsSecret(t.InputReads)
 		hidden = hidden || c.templateReadsSecret(t.InputShown)
 	}
-	if c.p.OnlyDeletes && d.Index != BeforeIndex { // what the template read is not known
+	if c.p.OnlyDeletes && d.Index != operator.BeforeIndex { // what the template read is not known
 		d.Words = redact.NewWords()
 		return
 	}

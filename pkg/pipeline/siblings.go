@@ -17,7 +17,7 @@ import (
 // This file is about downstreams that read the live objects of others, which stand beside the inputs.
 
 // Sibling returns what the cache keeps of an upstream's own object of a downstream; nil if there is none.
-type Sibling func(downstream int, at Ref) map[string]any
+type Sibling func(downstream int, at operator.Ref) map[string]any
 
 // WithSiblings returns in for an upstream whose own objects are known.
 func (in Inputs) WithSiblings(sibling Sibling) Inputs {
@@ -26,8 +26,8 @@ func (in Inputs) WithSiblings(sibling Sibling) Inputs {
 }
 
 // SiblingsChanged reports whether a live object that w was made from is another one now, for those who read it.
-func (p *Pipeline) SiblingsChanged(w *Desired, sibling Sibling) bool {
-	return slices.ContainsFunc(w.Siblings, func(r SiblingRead) bool {
+func (p *Pipeline) SiblingsChanged(w *operator.Desired, sibling Sibling) bool {
+	return slices.ContainsFunc(w.Siblings, func(r operator.SiblingRead) bool {
 		return sumOf(p.Downstreams[r.Downstream].shownOf(sibling(r.Downstream, r.At))) != r.Sum
 	})
 }
@@ -54,7 +54,7 @@ func sumOf(shown map[string]any) drift.Sum {
 // siblingsOf gathers the objects that a downstream reads of others, by the names of these: one, or a map of several by their names.
 // The error is a *waiting while one is missing. note, if not nil, takes what was read.
 func (p *Pipeline) siblingsOf(
-	d *Downstream, of func(int) []DesiredObject, sibling Sibling, note func(SiblingRead),
+	d *Downstream, of func(int) []operator.DesiredObject, sibling Sibling, note func(operator.SiblingRead),
 ) (map[string]any, error) {
 	found := make(map[string]any, len(d.Siblings))
 	for _, i := range d.Siblings {
@@ -75,7 +75,7 @@ func (p *Pipeline) siblingsOf(
 				shown = other.shownOf(sibling(i, o.Target))
 			}
 			if note != nil {
-				note(SiblingRead{Downstream: i, At: o.Target, Sum: sumOf(shown)})
+				note(operator.SiblingRead{Downstream: i, At: o.Target, Sum: sumOf(shown)})
 			}
 			if shown == nil {
 				missing = append(missing, o.Target.String())
@@ -99,7 +99,7 @@ func (p *Pipeline) siblingsOf(
 func shownError(d *Downstream, err error) string { return hideValues(d.hidesValues, err).Error() }
 
 // withSiblings returns in with what a downstream reads of others.
-func (p *Pipeline) withSiblings(d *Downstream, of func(int) []DesiredObject, in Inputs, note func(SiblingRead)) (Inputs, error) {
+func (p *Pipeline) withSiblings(d *Downstream, of func(int) []operator.DesiredObject, in Inputs, note func(operator.SiblingRead)) (Inputs, error) {
 	if len(d.Siblings) == 0 {
 		return in, nil
 	}

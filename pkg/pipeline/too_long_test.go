@@ -12,6 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/rules"
@@ -73,7 +74,7 @@ func TestReportTookTooLong(t *testing.T) {
 				}
 				up := listed()
 				w := p.Desired(t.Context(), up, pipeline.Inputs{})
-				results := []pipeline.Result{{Outcome: pipeline.Outcome{State: pipeline.StateInSync},
+				results := []operator.Result{{Outcome: operator.Outcome{State: operator.StateInSync},
 					Live: &drift.Live{UID: "1", Name: "page", Namespace: "b", Status: kstatus.CurrentStatus}}}
 				report := p.Report(t.Context(), up, pipeline.Inputs{}, w, results, nil, metav1.Now())
 				if report.TookTooLong != want || w.TookTooLong() {
@@ -91,10 +92,10 @@ func TestReportTookTooLong(t *testing.T) {
 func TestDeletionTookTooLong(t *testing.T) {
 	for _, row := range []struct {
 		reason, done, failed string
-		want                 pipeline.State // in time
+		want                 operator.State // in time
 	}{
-		{"it may be done", slow, "!(" + slow + ")", pipeline.StateBeforeFinished},
-		{"it may have failed", slow, slow, pipeline.StateBeforeFailed},
+		{"it may be done", slow, "!(" + slow + ")", operator.StateBeforeFinished},
+		{"it may have failed", slow, slow, operator.StateBeforeFailed},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			p := compileConfig(t, fmt.Sprintf(tooLongConfig, "true", "false", row.done, row.failed, "true"))
@@ -102,12 +103,12 @@ func TestDeletionTookTooLong(t *testing.T) {
 				want := row.want
 				if busy {
 					onBusyMachine(t)
-					want = pipeline.StateBeforeRunning
+					want = operator.StateBeforeRunning
 				}
 				up, now := listed(), metav1.Now()
 				up.SetDeletionTimestamp(&now)
-				d := decide.Deletion(p.Settings, pipeline.Input{Upstream: up, HasFinalizer: true, Now: now.Time,
-					Before: pipeline.BeforeFacts{Made: "2", Progress: p.BeforeProgress(up, pipeline.Inputs{}), Live: &drift.Live{UID: "2", Name: "before", Namespace: "b", Deleting: busy}}})
+				d := decide.Deletion(p.Settings, operator.Input{Upstream: up, HasFinalizer: true, Now: now.Time,
+					Before: operator.BeforeFacts{Made: "2", Progress: p.BeforeProgress(up, pipeline.Inputs{}), Live: &drift.Live{UID: "2", Name: "before", Namespace: "b", Deleting: busy}}})
 				switch {
 				case d.Before == nil || d.Before.State != want:
 					t.Errorf("busy %v: %v", busy, d.Before)

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -21,7 +22,7 @@ type UnmetRule struct {
 
 // UnmetRules lists every rule that keeps live, which is object k of a desired state, from being ready. Conditions name the first alone. in
 // are the inputs of the desired state.
-func (p *Pipeline) UnmetRules(ctx context.Context, w *Desired, k int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) []UnmetRule {
+func (p *Pipeline) UnmetRules(ctx context.Context, w *operator.Desired, k int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) []UnmetRule {
 	d, budget, vars := p.Downstreams[w.Objects[k].Downstream], rules.NewBudget(ctx), p.vars(upstream, in)
 	vars.Downstream = live.Kept
 	vars.Item, _ = p.itemAt(w, k, vars, in, budget)

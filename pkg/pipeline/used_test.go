@@ -11,6 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 )
 
@@ -26,8 +27,8 @@ func TestHoldsContents(t *testing.T) {
 			op.Downstreams[i].After = []config.After{{Name: name, Until: config.AfterCreated}}
 		}
 	}
-	gone := func(list ...int) func(*Input) {
-		return func(in *Input) {
+	gone := func(list ...int) func(*operator.Input) {
+		return func(in *operator.Input) {
 			left := in.Leftovers
 			in.Leftovers = nil
 			for i, own := range left {
@@ -37,13 +38,15 @@ func TestHoldsContents(t *testing.T) {
 			}
 		}
 	}
-	terminates := func(i int) func(*Input) { return func(in *Input) { in.Leftovers[i].Live.Deleting = true } }
-	unread := func(in *Input) { in.Unread = append(in.Unread, in.Leftovers[1]); gone(1)(in) }
+	terminates := func(i int) func(*operator.Input) {
+		return func(in *operator.Input) { in.Leftovers[i].Live.Deleting = true }
+	}
+	unread := func(in *operator.Input) { in.Unread = append(in.Unread, in.Leftovers[1]); gone(1)(in) }
 	type changes []func(*config.Operator)
 	for _, row := range []struct {
 		reason  string
 		config  changes
-		change  func(*Input)
+		change  func(*operator.Input)
 		want    string // the actions of what is left over where its upstream does not ask for it any more
 		deleted string // the same where the upstream is deleted and waits; empty: as in want
 		alone   string // the same where it does not wait; empty: as in deleted
@@ -69,13 +72,13 @@ func TestHoldsContents(t *testing.T) {
 		{reason: "it is kept, and somebody deletes the Namespace", config: changes{kept}, change: terminates(0), want: "None/Release/Delete"},
 		{reason: "only its fields are ours", config: changes{kept, func(op *config.Operator) { op.Downstreams[1].Ownership = config.OwnershipFields }}, want: "Delete/Release/Delete"},
 		{reason: "both are kept", config: changes{kept, func(op *config.Operator) { op.Downstreams[0].DeletionPolicy = config.DeletionOrphan }}, want: "Release/Release/Delete"},
-		{reason: "the collector would delete the Namespace", config: changes{kept}, change: func(in *Input) { in.Leftovers[0].Live.Owners = ourLive().Owners }, want: "Release/None/Delete"},
+		{reason: "the collector would delete the Namespace", config: changes{kept}, change: func(in *operator.Input) { in.Leftovers[0].Live.Owners = ourLive().Owners }, want: "Release/None/Delete"},
 		{reason: "one of the kind is kept", config: changes{definition, kept}, want: "Release/None/Delete", says: "is of this kind"},
 		{reason: "one of the kind waits", config: changes{definition, after(2, "inner")}, want: "None/None/Delete", alone: "Delete/Delete/Delete", says: "of this kind"},
-		{reason: "one of a kind that cannot be listed may be in it", config: changes{after(1, "elsewhere")}, change: func(in *Input) {
-			in.Unread, in.Leftovers = []Owned{{Downstream: 1, Live: &drift.Live{}}}, append(in.Leftovers[:1:1], in.Leftovers[2])
+		{reason: "one of a kind that cannot be listed may be in it", config: changes{after(1, "elsewhere")}, change: func(in *operator.Input) {
+			in.Unread, in.Leftovers = []operator.Owned{{Downstream: 1, Live: &drift.Live{}}}, append(in.Leftovers[:1:1], in.Leftovers[2])
 		}, want: "None/None", alone: "None/Delete", says: "it stays until any Widget, which is in it, can be read"},
-		{reason: "all are kept", change: func(in *Input) { in.Cascade = CascadeOrphan }, want: "Delete/Delete/Delete", deleted: "Release/Release/Release"},
+		{reason: "all are kept", change: func(in *operator.Input) { in.Cascade = operator.CascadeOrphan }, want: "Delete/Delete/Delete", deleted: "Release/Release/Release"},
 	} {
 		p := onePipeline(func(op *config.Operator) {
 			d := op.Downstreams[0]
@@ -100,31 +103,31 @@ func TestHoldsContents(t *testing.T) {
 		unselected := inSyncInput()
 		unselected.Selected, unselected.HasFinalizer, unselected.Desired = false, true, nil
 		waits, alone := deleted(), deleted()
-		waits.Cascade = CascadeForeground
+		waits.Cascade = operator.CascadeForeground
 		whenDeleted := cmp.Or(row.deleted, row.want)
 		for _, way := range []struct {
 			name string
-			in   Input
+			in   operator.Input
 			want string
 		}{{"not selected", unselected, row.want}, {"deleted, waits", waits, whenDeleted}, {"deleted", alone, cmp.Or(row.alone, whenDeleted)}} {
 			way.in.Leftovers = nil
-			for i, at := range []Ref{{Name: name}, {Namespace: "apps", Name: "inner"}, {Namespace: "other", Name: "elsewhere"}} {
+			for i, at := range []operator.Ref{{Name: name}, {Namespace: "apps", Name: "inner"}, {Namespace: "other", Name: "elsewhere"}} {
 				live := ourLive()
 				live.OwnerMark, live.MarkApplied, live.Owners = "apps/web/"+string(upstreamUID), true, nil
 				live.Namespace, live.Name, live.UID = at.Namespace, at.Name, types.UID(fmt.Sprint("live-", i))
-				way.in.Leftovers = append(way.in.Leftovers, Owned{Downstream: i, Live: live, Certain: true})
+				way.in.Leftovers = append(way.in.Leftovers, operator.Owned{Downstream: i, Live: live, Certain: true})
 			}
 			if row.change != nil {
 				row.change(&way.in)
 			}
-			d := func(in Input) Decision { return decide.Decide(p.Settings, in) }
+			d := func(in operator.Input) operator.Decision { return decide.Decide(p.Settings, in) }
 			if way.name != "not selected" {
-				d = func(in Input) Decision { return decide.Deletion(p.Settings, in) }
+				d = func(in operator.Input) operator.Decision { return decide.Deletion(p.Settings, in) }
 			}
 			out := d(way.in)
 			var got []string
 			for _, o := range out.Leftovers {
-				if got = append(got, string(o.Action)); o.Action == ActionNone {
+				if got = append(got, string(o.Action)); o.Action == operator.ActionNone {
 					got[len(got)-1] = "None"
 				}
 			}
@@ -134,7 +137,7 @@ func TestHoldsContents(t *testing.T) {
 			if o := out.Leftovers[0]; strings.Contains(way.want, "None") && !strings.Contains(o.Message, row.says) {
 				t.Errorf("%s, %s: %s", row.reason, way.name, o.Message)
 			}
-			if strings.Contains(way.want, "None") && !strings.Contains(row.reason, "terminating") && !strings.Contains(row.reason, "deletes") && out.Finalizer == FinalizerRemove {
+			if strings.Contains(way.want, "None") && !strings.Contains(row.reason, "terminating") && !strings.Contains(row.reason, "deletes") && out.Finalizer == operator.FinalizerRemove {
 				t.Errorf("%s, %s: the finalizer is removed", row.reason, way.name)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
@@ -23,29 +24,29 @@ import (
 
 // act carries out a decision: first the finalizer, then each downstream, then what is left over. It reports whether anything
 // was done, so that deciding again may bring something new. A downstream that failed is not tried again in this reconciliation.
-func (r *reconciliation) act(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+func (r *reconciliation) act(ctx context.Context, d *operator.Decision, in operator.Input) bool {
 	if r.Pipeline.Observing() {
 		return r.observe(ctx, d, in)
 	}
-	acted := d.Finalizer == pipeline.FinalizerAdd || d.Finalizer == pipeline.FinalizerSwap
+	acted := d.Finalizer == operator.FinalizerAdd || d.Finalizer == operator.FinalizerSwap
 	if acted && !r.writeFinalizer(ctx, d.Finalizer) {
 		return false
 	}
 	for _, o := range d.Outcomes {
-		if o.Action != pipeline.ActionNone && r.failures[o.Object] == nil && r.hasTime() {
+		if o.Action != operator.ActionNone && r.failures[o.Object] == nil && r.hasTime() {
 			acted = r.carryOut(ctx, o, in) || acted
 		}
 	}
 	acted = r.removeLeftovers(ctx, d, in) || acted
-	if d.Finalizer == pipeline.FinalizerRemove && len(r.failures) == 0 && !r.upstreamFailed && !r.outOfTime {
+	if d.Finalizer == operator.FinalizerRemove && len(r.failures) == 0 && !r.upstreamFailed && !r.outOfTime {
 		acted = r.removeUnneededFinalizer(ctx, in) || acted
 	}
 	return acted
 }
 
 // writeFinalizer adds the finalizer, or puts it in the place of the previous one. It returns false if that failed.
-func (r *reconciliation) writeFinalizer(ctx context.Context, what pipeline.FinalizerAction) bool {
-	if what == pipeline.FinalizerSwap {
+func (r *reconciliation) writeFinalizer(ctx context.Context, what operator.FinalizerAction) bool {
+	if what == operator.FinalizerSwap {
 		return r.swapFinalizer(ctx)
 	}
 	return r.addFinalizer(ctx)
@@ -53,13 +54,13 @@ func (r *reconciliation) writeFinalizer(ctx context.Context, what pipeline.Final
 
 // removeLeftovers deletes or releases objects at no target. One of several objects that cannot be removed, or created, does not keep the
 // others from being removed.
-func (r *reconciliation) removeLeftovers(ctx context.Context, d *pipeline.Decision, in pipeline.Input) (acted bool) {
+func (r *reconciliation) removeLeftovers(ctx context.Context, d *operator.Decision, in operator.Input) (acted bool) {
 	for _, o := range d.Leftovers {
 		f := r.failures[o.Object]
 		if f != nil && r.Pipeline.Downstreams[o.Downstream].Several() && (!f.OfRemoval || !r.backingOff[o.Object]) && !r.unremoved[o.UID] {
 			f = nil
 		}
-		if o.Action == pipeline.ActionNone || f != nil || !r.hasTime() {
+		if o.Action == operator.ActionNone || f != nil || !r.hasTime() {
 			continue
 		}
 		removed := r.carryOut(ctx, o, in)
@@ -77,26 +78,26 @@ func (r *reconciliation) hasTime() bool {
 }
 
 // carryOut makes the requests for one outcome. It returns false if they failed.
-func (r *reconciliation) carryOut(ctx context.Context, o pipeline.Outcome, in pipeline.Input) bool {
+func (r *reconciliation) carryOut(ctx context.Context, o operator.Outcome, in operator.Input) bool {
 	r.acts++
 	countOutcome(r.Name, r.Pipeline.Downstreams[o.Downstream].Name, string(o.State))
 	r.Log.V(1).Info("acting", "upstream", r.ref.String(), "downstream", r.Pipeline.Downstreams[o.Downstream].Name,
 		"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
 	var err error
 	switch o.Action {
-	case pipeline.ActionCreate:
+	case operator.ActionCreate:
 		err = r.create(ctx, &o, in)
-	case pipeline.ActionApply:
+	case operator.ActionApply:
 		err = r.apply(ctx, o, in)
-	case pipeline.ActionDelete:
+	case operator.ActionDelete:
 		err = r.remove(ctx, o)
-	case pipeline.ActionRelease:
+	case operator.ActionRelease:
 		err = r.release(ctx, o)
-	case pipeline.ActionReplaceMarks:
+	case operator.ActionReplaceMarks:
 		err = r.replaceMarks(ctx, o, in)
-	case pipeline.ActionMarkOwner:
+	case operator.ActionMarkOwner:
 		err = r.markOwner(ctx, o)
-	case pipeline.ActionCompare:
+	case operator.ActionCompare:
 		err = r.compareByDryRun(ctx, o)
 	}
 	if err == nil {
@@ -108,13 +109,13 @@ func (r *reconciliation) carryOut(ctx context.Context, o pipeline.Outcome, in pi
 }
 
 // fail records a failed action. It is retried later; it undoes nothing.
-func (r *reconciliation) fail(o pipeline.Outcome, err error) {
+func (r *reconciliation) fail(o operator.Outcome, err error) {
 	r.failWith(o, classify(r.Pipeline.Downstreams[o.Downstream], err))
 }
 
 // create creates an object. If one exists after all, it is read: an object that lost the labels of the watch is still ours by
 // its uid; any other is decided on as it is. Then the outcome becomes that of an apply.
-func (r *reconciliation) create(ctx context.Context, outcome *pipeline.Outcome, in pipeline.Input) error {
+func (r *reconciliation) create(ctx context.Context, outcome *operator.Outcome, in operator.Input) error {
 	o := *outcome
 	i := o.Downstream
 	doc, err := r.document(in.Desired, o.Object, nil)
@@ -148,15 +149,15 @@ func (r *reconciliation) create(ctx context.Context, outcome *pipeline.Outcome, 
 
 // resolveExisting reads the object that kept a create from succeeding, so that the next round decides on it. If its recorded
 // uid is known to be ours, only the labels were removed: it is applied without a read. With shards, its owner marks may have been edited.
-func (r *reconciliation) resolveExisting(ctx context.Context, outcome *pipeline.Outcome, doc map[string]any) error {
+func (r *reconciliation) resolveExisting(ctx context.Context, outcome *operator.Outcome, doc map[string]any) error {
 	i := outcome.Downstream
 	t := r.target(i, outcome.Target)
 	rec := r.recordedAs(r.recorded(), outcome.Object)
-	outcome.State, outcome.Action, outcome.Message = pipeline.StateRepair, pipeline.ActionApply, "it had lost labels that the watch selects by"
+	outcome.State, outcome.Action, outcome.Message = operator.StateRepair, operator.ActionApply, "it had lost labels that the watch selects by"
 	o := *outcome
 	if hash := r.lastHash(o.Object, rec); r.isRecordedAt(o, rec) && r.canApplyUnread(i, hash) {
 		if hash != r.record.desired.Objects[o.Object].Hash { // the labels are part of it
-			o.State, o.Message = pipeline.StateUpdate, decide.MessageChanged
+			o.State, o.Message = operator.StateUpdate, decide.MessageChanged
 		}
 		resp, err := r.client.Apply(ctx, t, rec.UID, doc)
 		switch {
@@ -193,7 +194,7 @@ func (r *reconciliation) lastHash(k int, rec *status.Recorded) string {
 }
 
 // isRecordedAt reports whether rec says of an object that it is where it is to be, and this process agrees.
-func (r *reconciliation) isRecordedAt(o pipeline.Outcome, rec *status.Recorded) bool {
+func (r *reconciliation) isRecordedAt(o operator.Outcome, rec *status.Recorded) bool {
 	return rec != nil && rec.UID != "" && rec.UID == r.record.objects[o.Object].uid && rec.Namespace == o.Target.Namespace &&
 		rec.ObjectName == o.Target.Name
 }
@@ -231,7 +232,7 @@ func (r *reconciliation) remember(k int, obj *unstructured.Unstructured, live *d
 }
 
 // apply updates an existing object to its desired state.
-func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
+func (r *reconciliation) apply(ctx context.Context, o operator.Outcome, in operator.Input) error {
 	i := o.Downstream
 	before, err := r.readAhead(ctx, o) // after a takeover, all fields read as ours
 	if err != nil {
@@ -289,14 +290,14 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 
 // rememberApplied remembers what an apply returned: the live object, and the baseline if the API server normalizes values. It
 // also removes keys that others added to exclusive fields.
-func (r *reconciliation) rememberApplied(ctx context.Context, o pipeline.Outcome, in pipeline.Input, resp *unstructured.Unstructured, doc map[string]any) error {
+func (r *reconciliation) rememberApplied(ctx context.Context, o operator.Outcome, in operator.Input, resp *unstructured.Unstructured, doc map[string]any) error {
 	i := o.Downstream
 	d := r.Pipeline.Downstreams[i]
 	live, err := d.View.Live(resp)
 	if err != nil {
 		return err
 	}
-	if extras := r.extras(i, live, resp, doc, o.State == pipeline.StateCreate); len(extras) > 0 {
+	if extras := r.extras(i, live, resp, doc, o.State == operator.StateCreate); len(extras) > 0 {
 		if resp, err = r.client.Null(ctx, r.target(i, o.Target), live.UID, live.ResourceVersion, extras); err != nil {
 			return err
 		}
@@ -312,7 +313,7 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o pipeline.Outcome
 	}
 	t.at = o.Target
 	r.countWrite(o.Object, w.Hash)
-	if o.State == pipeline.StateCreate {
+	if o.State == operator.StateCreate {
 		r.removals.forget(place{i, o.Target})
 	}
 	if live.Hash != w.Hash {
@@ -342,12 +343,12 @@ func (r *reconciliation) countWrite(k int, hash string) {
 
 // reportApplied reports an apply to an existing object: a repair if others had changed the object, else an update. It reports nothing if
 // the apply changed nothing: then there was no drift. read is the object before; nil if it was not read.
-func (r *reconciliation) reportApplied(o pipeline.Outcome, read, resp *unstructured.Unstructured) {
+func (r *reconciliation) reportApplied(o operator.Outcome, read, resp *unstructured.Unstructured) {
 	var changed []drift.Difference
 	if read != nil {
 		changed = r.changedFields(o, read, resp)
 	}
-	if o.State == pipeline.StateUpdate {
+	if o.State == operator.StateUpdate {
 		r.eventUpdated(o, changed)
 		return
 	}
@@ -376,10 +377,10 @@ func (r *reconciliation) reportApplied(o pipeline.Outcome, read, resp *unstructu
 
 // readAhead reads the object before an apply if that is worth a request: to name who changed which fields, if events are wanted
 // or a writer keeps reverting us, and to notice fields that stay because another manager owns them too.
-func (r *reconciliation) readAhead(ctx context.Context, o pipeline.Outcome) (*unstructured.Unstructured, error) {
+func (r *reconciliation) readAhead(ctx context.Context, o operator.Outcome) (*unstructured.Unstructured, error) {
 	again := r.record.objects[o.Object].contest.get().unsettled > 0
-	explain := o.State == pipeline.StateRepair && (r.Pipeline.Config.Events != config.EventsNone || again)
-	shared := o.State == pipeline.StateUpdate && o.Live.CoOwned
+	explain := o.State == operator.StateRepair && (r.Pipeline.Config.Events != config.EventsNone || again)
+	shared := o.State == operator.StateUpdate && o.Live.CoOwned
 	if !explain && !shared {
 		return nil, nil
 	}
@@ -392,18 +393,18 @@ func (r *reconciliation) readAhead(ctx context.Context, o pipeline.Outcome) (*un
 
 // changedFields compares the object before an apply with the result, not with the document: values that the API server
 // normalizes are no change. It reports the fields that an update should have removed.
-func (r *reconciliation) changedFields(o pipeline.Outcome, read, resp *unstructured.Unstructured) []drift.Difference {
+func (r *reconciliation) changedFields(o operator.Outcome, read, resp *unstructured.Unstructured) []drift.Difference {
 	manager := r.Pipeline.Config.Conventions.FieldManager
 	applied, _ := drift.Project(resp, manager)
-	if o.State == pipeline.StateUpdate {
+	if o.State == operator.StateUpdate {
 		r.reportLost(o, drift.LostFields(read, resp, manager))
 	}
 	return drift.Changed(applied, read, &r.Pipeline.Downstreams[o.Downstream].View)
 }
 
 // remove deletes an object of ours.
-func (r *reconciliation) remove(ctx context.Context, o pipeline.Outcome) error {
-	if o.State == pipeline.StateRecreate && r.Pipeline.Downstreams[o.Downstream].HasGenerated() {
+func (r *reconciliation) remove(ctx context.Context, o operator.Outcome) error {
+	if o.State == operator.StateRecreate && r.Pipeline.Downstreams[o.Downstream].HasGenerated() {
 		if err := r.keepGenerated(ctx, o); err != nil {
 			return err
 		}
@@ -428,9 +429,9 @@ func deleteObject(ctx context.Context, client *apply.Client, t apply.Target, uid
 
 // release removes our marks from an object that is kept, and our fields from one of others, unless it is deleted with
 // --cascade=orphan.
-func (r *reconciliation) release(ctx context.Context, o pipeline.Outcome) error {
+func (r *reconciliation) release(ctx context.Context, o operator.Outcome) error {
 	t, d := r.target(o.Downstream, o.Target), r.Pipeline.Downstreams[o.Downstream]
-	if d.OwnsFields() && r.cascade() != pipeline.CascadeOrphan {
+	if d.OwnsFields() && r.cascade() != operator.CascadeOrphan {
 		left, err := r.client.Withdraw(ctx, t, d.GVK(), o.UID)
 		if err != nil {
 			return r.notWithdrawn(o, err)
@@ -454,7 +455,7 @@ func (r *reconciliation) release(ctx context.Context, o pipeline.Outcome) error 
 }
 
 // notWithdrawn adds to a refusal to remove our fields, as from an object that is immutable by now, what a person can do about it.
-func (r *reconciliation) notWithdrawn(o pipeline.Outcome, err error) error {
+func (r *reconciliation) notWithdrawn(o operator.Outcome, err error) error {
 	switch apply.Classify(err).Reason {
 	case apply.ReasonRejected, apply.ReasonDenied:
 		return fmt.Errorf("%w; our fields of %s cannot be removed: have the change allowed, delete the object, or let the fields stay: "+
@@ -464,7 +465,7 @@ func (r *reconciliation) notWithdrawn(o pipeline.Outcome, err error) error {
 }
 
 // compareByDryRun asks by a dry run whether an apply would change anything, and if so, who changed which fields.
-func (r *reconciliation) compareByDryRun(ctx context.Context, o pipeline.Outcome) error {
+func (r *reconciliation) compareByDryRun(ctx context.Context, o operator.Outcome) error {
 	i := o.Downstream
 	doc, err := r.dryRunDocument(ctx, r.record.desired, o)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // slot says which of the upstream's desired objects a part of the memory is about: the one of a downstream, wherever it stands, or
@@ -16,7 +16,7 @@ import (
 type slot struct {
 	downstream int
 	// item is the place of one of several objects; else zero.
-	item pipeline.Ref
+	item operator.Ref
 }
 
 // objectMemory is what is remembered of one desired object.
@@ -40,7 +40,7 @@ func (r *reconciliation) alignMemory() {
 		return
 	}
 	failures, backingOff := r.failures, r.backingOff
-	r.failures, r.backingOff = map[int]*pipeline.Failure{}, map[int]bool{}
+	r.failures, r.backingOff = map[int]*operator.Failure{}, map[int]bool{}
 	for k, now := range r.record.objects {
 		old := slices.IndexFunc(was, func(m *objectMemory) bool { return m.slot == now.slot })
 		if old >= 0 && failures[old] != nil {
@@ -100,7 +100,7 @@ func (r *record) isAligned() bool {
 	return true
 }
 
-func slotOf(o *pipeline.DesiredObject) slot {
+func slotOf(o *operator.DesiredObject) slot {
 	if !o.Several {
 		return slot{downstream: o.Downstream}
 	}

@@ -5,20 +5,20 @@ import (
 	"sync"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // awaited are the upstreams that wait for an object of others, by the place of the object: those in Conflict with it, those that set
 // fields of it, and those that would delete it with what it is in. No mark on the object says that its events concern them.
 type awaited struct {
 	mu       sync.Mutex
-	byObject map[pipeline.Ref][]pipeline.Ref // in the order in which they began to wait
-	objects  map[pipeline.Ref][]pipeline.Ref // of each upstream
+	byObject map[operator.Ref][]operator.Ref // in the order in which they began to wait
+	objects  map[operator.Ref][]operator.Ref // of each upstream
 }
 
 // set replaces the objects that an upstream waits for. It reports whether it did not wait for one of them before.
-func (a *awaited) set(upstream pipeline.Ref, objects []pipeline.Ref) (added bool) {
+func (a *awaited) set(upstream operator.Ref, objects []operator.Ref) (added bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before := a.objects[upstream]
@@ -26,7 +26,7 @@ func (a *awaited) set(upstream pipeline.Ref, objects []pipeline.Ref) (added bool
 		if slices.Contains(objects, object) {
 			continue
 		}
-		left := slices.DeleteFunc(a.byObject[object], func(ref pipeline.Ref) bool { return ref == upstream })
+		left := slices.DeleteFunc(a.byObject[object], func(ref operator.Ref) bool { return ref == upstream })
 		if a.byObject[object] = left; len(left) == 0 {
 			delete(a.byObject, object)
 		}
@@ -36,7 +36,7 @@ func (a *awaited) set(upstream pipeline.Ref, objects []pipeline.Ref) (added bool
 		return false
 	}
 	if a.objects == nil {
-		a.byObject, a.objects = map[pipeline.Ref][]pipeline.Ref{}, map[pipeline.Ref][]pipeline.Ref{}
+		a.byObject, a.objects = map[operator.Ref][]operator.Ref{}, map[operator.Ref][]operator.Ref{}
 	}
 	for _, object := range objects {
 		if !slices.Contains(before, object) {
@@ -48,20 +48,20 @@ func (a *awaited) set(upstream pipeline.Ref, objects []pipeline.Ref) (added bool
 }
 
 // upstreams are those that wait for the object at a place.
-func (a *awaited) upstreams(object pipeline.Ref) []pipeline.Ref {
+func (a *awaited) upstreams(object operator.Ref) []operator.Ref {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.byObject[object])
 }
 
 // Awaiting lists the upstreams that wait for an object of others, first the one that has waited longest.
-func (r *Reconciler) Awaiting(live *drift.Live) []pipeline.Ref {
-	return r.awaited.upstreams(pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
+func (r *Reconciler) Awaiting(live *drift.Live) []operator.Ref {
+	return r.awaited.upstreams(operator.Ref{Namespace: live.Namespace, Name: live.Name})
 }
 
 // decide decides by what is gathered, and once more if the upstream begins to wait for an object of others: what happened to it since it
 // was gathered has woken nobody.
-func (r *reconciliation) decide(gather func() pipeline.Input) (pipeline.Input, pipeline.Decision) {
+func (r *reconciliation) decide(gather func() operator.Input) (operator.Input, operator.Decision) {
 	in := gather()
 	d := decide.Decide(r.Pipeline.Settings, in)
 	if r.awaitOthers(in, d) {
@@ -72,9 +72,9 @@ func (r *reconciliation) decide(gather func() pipeline.Input) (pipeline.Input, p
 }
 
 // awaitOthers records which objects of others the upstream waits for. It reports whether one is new.
-func (r *reconciliation) awaitOthers(in pipeline.Input, d pipeline.Decision) bool {
-	var objects []pipeline.Ref
-	note := func(o pipeline.Outcome) {
+func (r *reconciliation) awaitOthers(in operator.Input, d operator.Decision) bool {
+	var objects []operator.Ref
+	note := func(o operator.Outcome) {
 		if !slices.Contains(objects, o.Target) {
 			objects = append(objects, o.Target)
 		}
@@ -82,11 +82,11 @@ func (r *reconciliation) awaitOthers(in pipeline.Input, d pipeline.Decision) boo
 	for k, o := range d.Outcomes {
 		w := &r.record.desired.Objects[k]
 		sets := w.Wanted && w.Err == nil && r.downstream(k).OwnsFields()
-		if sets || o.State == pipeline.StateConflict || o.State == pipeline.StateWaiting && o.Theirs {
+		if sets || o.State == operator.StateConflict || o.State == operator.StateWaiting && o.Theirs {
 			note(o)
 		}
 	}
-	if d.Before != nil && d.Before.State == pipeline.StateConflict {
+	if d.Before != nil && d.Before.State == operator.StateConflict {
 		note(*d.Before)
 	}
 	for _, other := range in.Others { // they stay in what is to be deleted

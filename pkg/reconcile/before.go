@@ -9,9 +9,9 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // beforeMemory is what is remembered about the deletion.before object. Losing it costs a request and nothing else: what must
@@ -21,9 +21,9 @@ type beforeMemory struct {
 	made types.UID
 	// desired is the object to create at the place in the status: rendered again after the status was written, it may have
 	// another name.
-	desired *pipeline.DesiredObject
+	desired *operator.DesiredObject
 	// occupied is where a create met another owner's object.
-	occupied pipeline.Ref
+	occupied operator.Ref
 	// isUpstreamRead is true once the upstream was read past the cache, so that its record is not older than what was done.
 	isUpstreamRead bool
 	// gone is true once the object does not exist any more, and with it our finalizer on it, or its deletion was accepted: nothing waits for
@@ -31,16 +31,16 @@ type beforeMemory struct {
 	gone bool
 	// retry delays failed requests for the object; failure is why the action in failed was not carried out.
 	retry   retryState
-	failure *pipeline.Failure
-	failed  pipeline.Action
+	failure *operator.Failure
+	failed  operator.Action
 	// reported is the last event.
 	reported string
 }
 
 // gatherBefore gathers what is known about the deletion.before object.
-func (r *reconciliation) gatherBefore(ctx context.Context) (pipeline.BeforeFacts, error) {
+func (r *reconciliation) gatherBefore(ctx context.Context) (operator.BeforeFacts, error) {
 	m, p := r.record.before.edit(), r.Pipeline
-	f := pipeline.BeforeFacts{Record: p.RecordedBefore(r.upstream), Made: m.made, Progress: p.BeforeProgress(r.upstream, r.inputsRead())}
+	f := operator.BeforeFacts{Record: p.RecordedBefore(r.upstream), Made: m.made, Progress: p.BeforeProgress(r.upstream, r.inputsRead())}
 	var err error
 	if decide.BeforePassed(p.Settings, f.Record) {
 		if !m.gone && f.Record.ObjectName != "" {
@@ -70,7 +70,7 @@ func (r *reconciliation) gatherBefore(ctx context.Context) (pipeline.BeforeFacts
 }
 
 // gatherUnmadeBefore is gatherBefore if no object is known to have been created.
-func (r *reconciliation) gatherUnmadeBefore(ctx context.Context, f pipeline.BeforeFacts) (pipeline.BeforeFacts, error) {
+func (r *reconciliation) gatherUnmadeBefore(ctx context.Context, f operator.BeforeFacts) (operator.BeforeFacts, error) {
 	if m := r.record.before.edit(); !m.isUpstreamRead {
 		if err := r.readUpstream(ctx); err != nil {
 			return f, err
@@ -103,20 +103,20 @@ func (r *reconciliation) gatherUnmadeBefore(ctx context.Context, f pipeline.Befo
 
 // occupant returns the object at the place where the deletion.before object is to be created: as just read, or, if a create met
 // another owner's object, as read after the retry delay; else from the cache.
-func (r *reconciliation) occupant(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
+func (r *reconciliation) occupant(ctx context.Context, at operator.Ref) (*drift.Live, error) {
 	m := r.record.before.edit()
 	read, until := r.record.lastBeforeRead()
 	switch {
 	case read != nil && read.Name == at.Name && read.Namespace == at.Namespace && until.Equal(r.now.Add(freshFor)):
 		return read, nil
 	case m.occupied != at:
-		return r.Cache.Live(pipeline.BeforeIndex, at), nil
+		return r.Cache.Live(operator.BeforeIndex, at), nil
 	case read != nil && m.retry.wait(r.record.externalDigest, r.now) > 0:
 		return read, nil
 	}
 	live, err := r.readBefore(ctx, at)
 	if err == nil && live == nil {
-		m.occupied = pipeline.Ref{}
+		m.occupied = operator.Ref{}
 	}
 	return live, err
 }
@@ -126,29 +126,29 @@ func (r *reconciliation) isOwnBefore(live *drift.Live) bool {
 	return marks.MadeForDeletion(live, r.upstream.GetUID())
 }
 
-func madeUID(f pipeline.BeforeFacts) types.UID {
+func madeUID(f operator.BeforeFacts) types.UID {
 	if f.Made != "" || f.Record == nil {
 		return f.Made
 	}
 	return f.Record.UID
 }
 
-func refOfRecord(f pipeline.BeforeFacts) pipeline.Ref {
+func refOfRecord(f operator.BeforeFacts) operator.Ref {
 	if f.Record == nil {
-		return pipeline.Ref{}
+		return operator.Ref{}
 	}
-	return pipeline.Ref{Namespace: f.Record.Namespace, Name: f.Record.ObjectName}
+	return operator.Ref{Namespace: f.Record.Namespace, Name: f.Record.ObjectName}
 }
 
 // beforeAt returns the deletion.before object at a place, with that uid if one is given: from our last response, from the
 // cache, or by a read, as when it has lost the labels of the watch.
-func (r *reconciliation) beforeAt(ctx context.Context, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
+func (r *reconciliation) beforeAt(ctx context.Context, at operator.Ref, uid types.UID) (*drift.Live, error) {
 	is := func(live *drift.Live) bool { return live != nil && (uid == "" || live.UID == uid) }
 	read, until := r.record.lastBeforeRead()
 	if read != nil && at.Name == "" {
-		at = pipeline.Ref{Namespace: read.Namespace, Name: read.Name}
+		at = operator.Ref{Namespace: read.Namespace, Name: read.Name}
 	}
-	cached := r.Cache.Live(pipeline.BeforeIndex, at)
+	cached := r.Cache.Live(operator.BeforeIndex, at)
 	if is(read) && r.now.Before(until) && (!is(cached) || Newer(read.ResourceVersion, cached.ResourceVersion)) {
 		if !is(cached) {
 			r.trustUntil(until)
@@ -169,7 +169,7 @@ func (r *reconciliation) beforeAt(ctx context.Context, at pipeline.Ref, uid type
 }
 
 // readBefore reads the object at a place; nil if there is none, or its kind is gone.
-func (r *reconciliation) readBefore(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
+func (r *reconciliation) readBefore(ctx context.Context, at operator.Ref) (*drift.Live, error) {
 	if k := r.Pipeline.Before.Object.Kind; k.Missing != nil {
 		return nil, r.Kinds.Absent(ctx, k.GVK)
 	}
@@ -193,7 +193,7 @@ func (r *reconciliation) rememberBefore(obj *unstructured.Unstructured) (*drift.
 	return live, nil
 }
 
-func (r *Reconciler) beforeTarget(at pipeline.Ref) apply.Target {
+func (r *Reconciler) beforeTarget(at operator.Ref) apply.Target {
 	return apply.Target{GVR: r.Pipeline.Before.Object.Kind.GVR, Namespace: at.Namespace, Name: at.Name}
 }
 
@@ -214,41 +214,41 @@ func (r *reconciliation) readUpstream(ctx context.Context) error {
 }
 
 // actBefore carries out the decision about the deletion.before object. It reports whether that was done.
-func (r *reconciliation) actBefore(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+func (r *reconciliation) actBefore(ctx context.Context, d *operator.Decision, in operator.Input) bool {
 	o, m := *d.Before, r.record.before.edit()
-	if o.Action != pipeline.ActionRecord && m.retry.wait(r.record.externalDigest, r.now) > 0 {
+	if o.Action != operator.ActionRecord && m.retry.wait(r.record.externalDigest, r.now) > 0 {
 		return false
 	}
-	countOutcome(r.Name, pipeline.BeforeName, string(o.State))
-	r.Log.V(1).Info("acting", "upstream", r.ref.String(), "downstream", pipeline.BeforeName,
+	countOutcome(r.Name, operator.BeforeName, string(o.State))
+	r.Log.V(1).Info("acting", "upstream", r.ref.String(), "downstream", operator.BeforeName,
 		"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
 	var err error
 	switch o.Action {
-	case pipeline.ActionRecord:
+	case operator.ActionRecord:
 		return r.recordBefore(ctx, d, in)
-	case pipeline.ActionCreate:
+	case operator.ActionCreate:
 		err = r.createBefore(ctx, o, in)
-	case pipeline.ActionFree:
+	case operator.ActionFree:
 		err = r.freeBefore(ctx, o.Live)
-	case pipeline.ActionDelete:
+	case operator.ActionDelete:
 		err = r.deleteBefore(ctx, o)
 	}
 	if err != nil {
 		r.failBefore(o, err)
-		return o.State == pipeline.StateCreate && r.cannotCreateBefore() // which decides anew
+		return o.State == operator.StateCreate && r.cannotCreateBefore() // which decides anew
 	}
 	m.retry, m.failure = retryState{}, nil
 	return true
 }
 
 // recordBefore writes the status and checks that it contains the decision, before anything else is done.
-func (r *reconciliation) recordBefore(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+func (r *reconciliation) recordBefore(ctx context.Context, d *operator.Decision, in operator.Input) bool {
 	r.reportDeletion(ctx, *d)
 	have, want := r.Pipeline.RecordedBefore(r.upstream), decide.BeforeRecord(r.Pipeline.Settings, *d.Before)
 	if r.upstreamFailed || have == nil || have.State != want.State || have.UID != want.UID || have.ObjectName != want.ObjectName {
 		return false
 	}
-	if d.Before.State == pipeline.StateCreate {
+	if d.Before.State == operator.StateCreate {
 		r.record.before.edit().desired = &in.Before.Desired
 	}
 	r.eventDeletion(*d)
@@ -256,11 +256,11 @@ func (r *reconciliation) recordBefore(ctx context.Context, d *pipeline.Decision,
 }
 
 // createBefore creates the object if none of that name exists. One that does is handled in the next round.
-func (r *reconciliation) createBefore(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
+func (r *reconciliation) createBefore(ctx context.Context, o operator.Outcome, in operator.Input) error {
 	m, t := r.record.before.edit(), r.beforeTarget(o.Target)
 	m.desired = nil // after a failure it is rendered again
 	document := r.withShard(marks.WithToken(r.Pipeline.Settings, r.Pipeline.BeforeDocument(&in.Before.Desired), r.token()))
-	r.notifyObserver(func(to Observer) { to.Rendered(pipeline.BeforeIndex, document) })
+	r.notifyObserver(func(to Observer) { to.Rendered(operator.BeforeIndex, document) })
 	resp, err := r.client.Create(ctx, t, document)
 	switch {
 	case errors.Is(err, apply.ErrExists):
@@ -275,7 +275,7 @@ func (r *reconciliation) createBefore(ctx context.Context, o pipeline.Outcome, i
 	if _, err := r.rememberBefore(resp); err != nil {
 		return err
 	}
-	m.made, m.occupied = resp.GetUID(), pipeline.Ref{}
+	m.made, m.occupied = resp.GetUID(), operator.Ref{}
 	r.eventBeforeCreated(o)
 	return nil
 }
@@ -300,7 +300,7 @@ func (r *Reconciler) removeOurFinalizer(ctx context.Context, live *drift.Live) (
 		"namespace": live.Namespace, "name": live.Name, "uid": string(live.UID), "resourceVersion": live.ResourceVersion,
 		"finalizers": marks.KeptFinalizers(live),
 	}}}
-	t := r.beforeTarget(pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
+	t := r.beforeTarget(operator.Ref{Namespace: live.Namespace, Name: live.Name})
 	resp, err := r.Client.RemoveFinalizer(ctx, t, obj, r.Pipeline.Config.Conventions.Finalizers()...)
 	if errors.Is(err, apply.ErrConflict) { // the watch lags: again, with the live object
 		resp = nil
@@ -315,7 +315,7 @@ func (r *Reconciler) removeOurFinalizer(ctx context.Context, live *drift.Live) (
 }
 
 // deleteBefore deletes the object if no owner reference does.
-func (r *reconciliation) deleteBefore(ctx context.Context, o pipeline.Outcome) error {
+func (r *reconciliation) deleteBefore(ctx context.Context, o operator.Outcome) error {
 	if _, err := deleteObject(ctx, r.client, r.beforeTarget(o.Target), o.UID, r.configPropagation()); err != nil {
 		return err
 	}
@@ -325,8 +325,8 @@ func (r *reconciliation) deleteBefore(ctx context.Context, o pipeline.Outcome) e
 
 // failureOf is why the action for the object was not carried out; nil if no action is due any more, as after a lost response to
 // a request that succeeded.
-func (m beforeMemory) failureOf(o *pipeline.Outcome) *pipeline.Failure {
-	if o == nil || o.Action == pipeline.ActionNone || o.Action != m.failed {
+func (m beforeMemory) failureOf(o *operator.Outcome) *operator.Failure {
+	if o == nil || o.Action == operator.ActionNone || o.Action != m.failed {
 		return nil
 	}
 	return m.failure
@@ -335,16 +335,16 @@ func (m beforeMemory) failureOf(o *pipeline.Outcome) *pipeline.Failure {
 // cannotCreateBefore reports whether the last create was refused because the namespace is being deleted.
 func (r *reconciliation) cannotCreateBefore() bool {
 	m := r.record.before.get()
-	return m.failure != nil && m.failed == pipeline.ActionCreate && m.failure.Reason == apply.ReasonNamespaceTerminating
+	return m.failure != nil && m.failed == operator.ActionCreate && m.failure.Reason == apply.ReasonNamespaceTerminating
 }
 
 // failBefore records a failed request for the object. It is retried with growing delay.
-func (r *reconciliation) failBefore(o pipeline.Outcome, err error) {
+func (r *reconciliation) failBefore(o operator.Outcome, err error) {
 	f, m := classify(r.Pipeline.Before.Object, err), r.record.before.edit()
 	r.minRetry = max(r.minRetry, f.RetryAfter)
-	m.failure, m.failed = &pipeline.Failure{Reason: f.Reason, Message: f.Message}, o.Action
-	r.notifyObserver(func(to Observer) { to.Failed(pipeline.BeforeIndex, *m.failure) })
+	m.failure, m.failed = &operator.Failure{Reason: f.Reason, Message: f.Message}, o.Action
+	r.notifyObserver(func(to Observer) { to.Failed(operator.BeforeIndex, *m.failure) })
 	r.delay(&m.retry)
-	CountFailure(r.Name, pipeline.BeforeName, f.Reason)
-	r.logFailure(pipeline.BeforeName, o, f)
+	CountFailure(r.Name, operator.BeforeName, f.Reason)
+	r.logFailure(operator.BeforeName, o, f)
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // orphanedBefore returns the deletion.before objects with our finalizer whose upstream is gone, or was replaced by a later one
 // of that name.
-func (r *Reconciler) orphanedBefore(ref pipeline.Ref) []*drift.Live {
+func (r *Reconciler) orphanedBefore(ref operator.Ref) []*drift.Live {
 	var found []*drift.Live
 	standing := r.Cache.UpstreamUID(ref)
 	for _, live := range r.Cache.BeforeObjectsOf(ref.Name) {
@@ -31,7 +31,7 @@ func (r *Reconciler) orphanedBefore(ref pipeline.Ref) []*drift.Live {
 	return found
 }
 
-func (r *Reconciler) owns(ref pipeline.Ref, live *drift.Live) bool {
+func (r *Reconciler) owns(ref operator.Ref, live *drift.Live) bool {
 	for _, owner := range r.OwnersOf(live) {
 		if owner == ref {
 			return true
@@ -42,7 +42,7 @@ func (r *Reconciler) owns(ref pipeline.Ref, live *drift.Live) bool {
 
 // releaseOrphanedBefore releases the deletion.before objects whose upstream is gone, as after somebody removed its finalizer by
 // force: nobody waits for them any more, and our finalizer would keep them forever.
-func (r *Reconciler) releaseOrphanedBefore(ctx context.Context, ref pipeline.Ref) error {
+func (r *Reconciler) releaseOrphanedBefore(ctx context.Context, ref operator.Ref) error {
 	if r.Pipeline.Before == nil || r.Pipeline.Observing() {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (r *Reconciler) releaseOrphanedBefore(ctx context.Context, ref pipeline.Ref
 // isAwaited reports whether an upstream that is being deleted waits for a deletion.before object, according to its status. Someone may have
 // put the name of another one on the object.
 func (r *Reconciler) isAwaited(live *drift.Live) bool {
-	return slices.ContainsFunc(r.Cache.Deleting(), func(ref pipeline.Ref) bool {
+	return slices.ContainsFunc(r.Cache.Deleting(), func(ref operator.Ref) bool {
 		up, err := r.Cache.Upstream(ref)
 		if err != nil || up == nil {
 			return err != nil // not known
@@ -86,7 +86,7 @@ func (r *Reconciler) isAwaited(live *drift.Live) bool {
 
 // gatherEarlierBefore gathers what is known about an unfinished object of an earlier deletion.before; there is no Record if it is done by
 // now. No watch shows when it changes.
-func (r *reconciliation) gatherEarlierBefore(ctx context.Context) (f pipeline.BeforeFacts, err error) {
+func (r *reconciliation) gatherEarlierBefore(ctx context.Context) (f operator.BeforeFacts, err error) {
 	if !r.record.before.edit().isUpstreamRead { // another process may have recorded more than the cache shows
 		if err := r.readUpstream(ctx); err != nil {
 			return f, err
@@ -176,7 +176,7 @@ func (r *Reconciler) hasOurMarks(obj *unstructured.Unstructured) bool {
 }
 
 func (r *Reconciler) releaseOneOrphanedBefore(ctx context.Context, live *drift.Live) error {
-	at := pipeline.Ref{Namespace: live.Namespace, Name: live.Name}
+	at := operator.Ref{Namespace: live.Namespace, Name: live.Name}
 	r.Log.Info("releasing the deletion.before object: its upstream is gone", "object", r.beforeTarget(at).String())
 	resp, err := r.removeOurFinalizer(ctx, live)
 	if err != nil || resp == nil || resp.GetDeletionTimestamp() != nil || len(live.Owners) > 0 {

@@ -12,14 +12,13 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // cascades remembers, by the upstream's uid, what the deletions that the watch has shown ask for: the garbage collector removes
 // the finalizer that says it within milliseconds, before a worker reconciles.
 type cascades struct {
 	mu   sync.Mutex
-	seen map[types.UID]pipeline.Cascade
+	seen map[types.UID]operator.Cascade
 }
 
 // NoteDeleting records an upstream that is being deleted, with its finalizers, as the watch shows it.
@@ -28,9 +27,9 @@ func (r *Reconciler) NoteDeleting(uid types.UID, finalizers []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seen == nil {
-		c.seen = map[types.UID]pipeline.Cascade{}
+		c.seen = map[types.UID]operator.Cascade{}
 	}
-	if cascade := operator.CascadeOf(finalizers); cascade != pipeline.CascadeConfig || c.seen[uid] == "" {
+	if cascade := operator.CascadeOf(finalizers); cascade != operator.CascadeConfig || c.seen[uid] == "" {
 		c.seen[uid] = cascade
 	}
 }
@@ -49,7 +48,7 @@ func (c *cascades) forget(uid types.UID) {
 func (c *cascades) forgetAll(gone func(types.UID) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.seen, func(uid types.UID, _ pipeline.Cascade) bool { return gone(uid) })
+	maps.DeleteFunc(c.seen, func(uid types.UID, _ operator.Cascade) bool { return gone(uid) })
 }
 
 // inherit takes over what another one has seen, and does not have any more.
@@ -61,13 +60,13 @@ func (c *cascades) inherit(from *cascades) {
 	defer c.mu.Unlock()
 	for uid, cascade := range seen {
 		if c.seen == nil {
-			c.seen = map[types.UID]pipeline.Cascade{}
+			c.seen = map[types.UID]operator.Cascade{}
 		}
 		c.seen[uid] = cmp.Or(c.seen[uid], cascade)
 	}
 }
 
-func (c *cascades) of(uid types.UID) pipeline.Cascade {
+func (c *cascades) of(uid types.UID) operator.Cascade {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.seen[uid]
@@ -86,11 +85,11 @@ func (r *reconciliation) watchLagsDeletion() bool {
 }
 
 // cascade is what the deletion of the upstream asks for.
-func (r *reconciliation) cascade() pipeline.Cascade {
-	if c := operator.CascadeOf(r.upstream.GetFinalizers()); c != pipeline.CascadeConfig {
+func (r *reconciliation) cascade() operator.Cascade {
+	if c := operator.CascadeOf(r.upstream.GetFinalizers()); c != operator.CascadeConfig {
 		return c
 	}
-	if c := r.cascades.of(r.upstream.GetUID()); c != pipeline.CascadeConfig {
+	if c := r.cascades.of(r.upstream.GetUID()); c != operator.CascadeConfig {
 		return c
 	}
 	return decide.RecordedCascade(r.Pipeline.Settings, r.upstream)
@@ -98,7 +97,7 @@ func (r *reconciliation) cascade() pipeline.Cascade {
 
 // propagation is how the downstreams of an upstream are deleted.
 func (r *reconciliation) propagation() metav1.DeletionPropagation {
-	if r.upstream.GetDeletionTimestamp() != nil && r.cascade() == pipeline.CascadeForeground {
+	if r.upstream.GetDeletionTimestamp() != nil && r.cascade() == operator.CascadeForeground {
 		return metav1.DeletePropagationForeground
 	}
 	return r.configPropagation()
@@ -111,14 +110,14 @@ func (r *Reconciler) configPropagation() metav1.DeletionPropagation {
 // mayBeCollected reports whether the upstream must be read before a decision is carried out, because it may be gone. The events
 // of the garbage collector's work may come before that of the upstream's deletion: what it deleted would be created again, a
 // Job run again; and an owner reference that it removed with --cascade=orphan would, once set again, have the object deleted.
-func (r *reconciliation) mayBeCollected(d *pipeline.Decision) bool {
-	return slices.ContainsFunc(d.Outcomes, func(o pipeline.Outcome) bool {
+func (r *reconciliation) mayBeCollected(d *operator.Decision) bool {
+	return slices.ContainsFunc(d.Outcomes, func(o operator.Outcome) bool {
 		switch {
 		case !r.record.desired.Objects[o.Object].Reference || o.Theirs:
 			return false
-		case o.Action == pipeline.ActionCreate: // with our finalizer it is not gone
+		case o.Action == operator.ActionCreate: // with our finalizer it is not gone
 			return !r.hasFinalizer() && r.record.objects[o.Object].uid != ""
 		}
-		return o.Action == pipeline.ActionApply && o.Live != nil && !marks.Marked(o.Live, r.upstream.GetUID())
+		return o.Action == operator.ActionApply && o.Live != nil && !marks.Marked(o.Live, r.upstream.GetUID())
 	})
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/guard"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -22,7 +22,7 @@ import (
 // upstream that is being deleted is finalized, and one whose deletion would lose what the config keeps gets the finalizer.
 // It returns the count and after how long to count again: because no watch tells of a change, or, if failed is true, because
 // the upstream could not be counted, for which guard waits.
-func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool) (c guard.Counted, after time.Duration, failed bool) {
+func (r *Reconciler) Count(ctx context.Context, ref operator.Ref, cleansUp bool) (c guard.Counted, after time.Duration, failed bool) {
 	r.memory.peek(ref).clearInSync()
 	l, err := r.beginAny(ctx, ref)
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 
 // heldByGuard reports whether a decision must wait for the rest of its batch, or for a confirmation, whatever its author writes meanwhile:
 // what follows from an edit and what from an input is not known apart.
-func (r *reconciliation) heldByGuard(ctx context.Context, d pipeline.Decision) bool {
+func (r *reconciliation) heldByGuard(ctx context.Context, d operator.Decision) bool {
 	if !r.Host.CountedByGuard(r.ref) && !r.isGoneRow() { // what a row that is gone leaves is counted in any case
 		return false
 	}
@@ -96,28 +96,28 @@ func (r *reconciliation) resume() (paused bool) {
 }
 
 // firstDecision is the decision before the API server is asked for anything but the objects that the status records.
-func (r *reconciliation) firstDecision(ctx context.Context) (pipeline.Input, pipeline.Decision) {
+func (r *reconciliation) firstDecision(ctx context.Context) (operator.Input, operator.Decision) {
 	r.findNamedOwners(ctx)
 	r.findUnseen(ctx)
-	return r.decide(func() pipeline.Input { return r.gather(ctx) })
+	return r.decide(func() operator.Input { return r.gather(ctx) })
 }
 
 // count counts the existing objects that would be changed or deleted, and returns the decision with what it has learned. It
 // writes nothing: it reads what the caches do not show, and makes a dry run of each repair, which may only be due to
 // normalization by the API server.
-func (r *reconciliation) count(ctx context.Context, d pipeline.Decision) (pipeline.Decision, guard.Counted) {
+func (r *reconciliation) count(ctx context.Context, d operator.Decision) (operator.Decision, guard.Counted) {
 	d = r.withRecreations(ctx, d)
-	losesValues := slices.ContainsFunc(d.Outcomes, func(o pipeline.Outcome) bool { return o.LostValues != "" })
+	losesValues := slices.ContainsFunc(d.Outcomes, func(o operator.Outcome) bool { return o.LostValues != "" })
 	if r.Pipeline.Config.Guard.MaxChanged == "" && !losesValues { // deletions alone are counted
 		return d, r.countIn(d)
 	}
 	if r.findUncached(ctx, d) {
 		d = decide.Decide(r.Pipeline.Settings, r.gather(ctx))
 	}
-	supposed, assumed := pipeline.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: d.Leftovers}, false
+	supposed, assumed := operator.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: d.Leftovers}, false
 	for i := range supposed.Outcomes {
 		if o := &supposed.Outcomes[i]; r.isDoubtful(*o) && !r.wouldRepair(ctx, *o) {
-			o.State, o.Action, assumed = pipeline.StateInSync, pipeline.ActionNone, true
+			o.State, o.Action, assumed = operator.StateInSync, operator.ActionNone, true
 		}
 	}
 	if assumed {
@@ -128,11 +128,11 @@ func (r *reconciliation) count(ctx context.Context, d pipeline.Decision) (pipeli
 
 // withRecreations is a decision that knows which updates delete their object: with updatePolicy Recreate, a dry run of each
 // update tells.
-func (r *reconciliation) withRecreations(ctx context.Context, d pipeline.Decision) pipeline.Decision {
-	var in pipeline.Input
+func (r *reconciliation) withRecreations(ctx context.Context, d operator.Decision) operator.Decision {
+	var in operator.Input
 	found := false
 	for _, o := range d.Outcomes {
-		if o.State != pipeline.StateUpdate {
+		if o.State != operator.StateUpdate {
 			continue
 		}
 		if in.Facts == nil {
@@ -161,10 +161,10 @@ func (r *reconciliation) withRecreations(ctx context.Context, d pipeline.Decisio
 
 // countIn counts the existing objects that a decision changes or deletes. An object of another owner counts if it is about to
 // become ours.
-func (r *reconciliation) countIn(d pipeline.Decision) guard.Counted {
+func (r *reconciliation) countIn(d operator.Decision) guard.Counted {
 	var c guard.Counted
 	var changes []any
-	note := func(o pipeline.Outcome, changed, deleted bool) {
+	note := func(o operator.Outcome, changed, deleted bool) {
 		if c.Existing++; !changed {
 			return
 		}
@@ -185,7 +185,7 @@ func (r *reconciliation) countIn(d pipeline.Decision) guard.Counted {
 			continue
 		}
 		if o.Live != nil && !o.Live.Deleting && (!o.Theirs || rewrites(o)) {
-			note(o, rewrites(o), o.State == pipeline.StateRecreate)
+			note(o, rewrites(o), o.State == operator.StateRecreate)
 		}
 	}
 	for _, o := range d.Leftovers {
@@ -206,29 +206,29 @@ func (r *reconciliation) countIn(d pipeline.Decision) guard.Counted {
 
 // goes reports whether a leftover is removed, now or, if it did not wait already when the status was written, at any time: its successors
 // may come after what is not ready yet, or wait for names.
-func (r *reconciliation) goes(o pipeline.Outcome, outcomes []pipeline.Outcome) bool {
-	waits := o.GoesLater || o.State == pipeline.StateSuperseded
-	return o.Action != pipeline.ActionNone || waits && !r.waited(o) || o.State == pipeline.StateSuperseded && replacesSuperseded(outcomes, o.Downstream)
+func (r *reconciliation) goes(o operator.Outcome, outcomes []operator.Outcome) bool {
+	waits := o.GoesLater || o.State == operator.StateSuperseded
+	return o.Action != operator.ActionNone || waits && !r.waited(o) || o.State == operator.StateSuperseded && replacesSuperseded(outcomes, o.Downstream)
 }
 
 // waited reports whether an object that goes later waited already when the status was written.
-func (r *reconciliation) waited(o pipeline.Outcome) bool {
+func (r *reconciliation) waited(o operator.Outcome) bool {
 	return slices.ContainsFunc(r.recorded(), func(rec status.Recorded) bool {
-		return rec.UID == o.UID && (rec.State == string(o.State) || rec.State == string(pipeline.StateConflict))
+		return rec.UID == o.UID && (rec.State == string(o.State) || rec.State == string(operator.StateConflict))
 	})
 }
 
 // countsAsDeleted reports whether guard counts a leftover that goes as deleted. Of rows, an orphan counts as well: source.deletes limits both.
-func (r *reconciliation) countsAsDeleted(o pipeline.Outcome) bool {
+func (r *reconciliation) countsAsDeleted(o operator.Outcome) bool {
 	return r.Pipeline.HasRows() || r.Pipeline.Config.Downstreams[o.Downstream].DeletionPolicy != config.DeletionOrphan
 }
 
 // changeOf identifies what is confirmed for one object: that object, its state and its desired state.
-func (r *reconciliation) changeOf(o pipeline.Outcome, deleted bool) []any {
+func (r *reconciliation) changeOf(o operator.Outcome, deleted bool) []any {
 	if o.LostValues != "" {
 		return []any{r.Pipeline.Downstreams[o.Downstream].Name, o.Target.String(), o.LostValues}
 	}
-	if deleted && o.State != pipeline.StateRecreate {
+	if deleted && o.State != operator.StateRecreate {
 		return []any{string(o.Live.UID), "deleted"}
 	}
 	hash := ""
@@ -240,24 +240,24 @@ func (r *reconciliation) changeOf(o pipeline.Outcome, deleted bool) []any {
 
 // rewrites reports whether an existing object would be changed: because its desired state has changed, because it is adopted,
 // or because it has drifted.
-func rewrites(o pipeline.Outcome) bool {
+func rewrites(o operator.Outcome) bool {
 	switch o.State {
-	case pipeline.StateUpdate, pipeline.StateRecreate, pipeline.StateRepair:
-		return o.Action != pipeline.ActionNone && !o.Compares
+	case operator.StateUpdate, operator.StateRecreate, operator.StateRepair:
+		return o.Action != operator.ActionNone && !o.Compares
 	}
 	return false
 }
 
 // isDoubtful reports whether a repair may turn out to change nothing. One of an object without hash or owner mark, with another
 // form of hash, or without fields of our manager certainly changes something.
-func (r *reconciliation) isDoubtful(o pipeline.Outcome) bool {
-	return o.State == pipeline.StateRepair && o.Action == pipeline.ActionApply &&
+func (r *reconciliation) isDoubtful(o operator.Outcome) bool {
+	return o.State == operator.StateRepair && o.Action == operator.ActionApply &&
 		o.Live.Hash != "" && !drift.OtherForm(o.Live.Hash) && o.Live.Managed && !o.Live.NeedsTakeover && marks.Marked(o.Live, r.upstream.GetUID())
 }
 
 // wouldRepair reports whether a repair would change or remove any of our fields; true if that is unknown. The answer is
 // remembered as if the repair had been made, so that one which changes nothing costs no request later.
-func (r *reconciliation) wouldRepair(ctx context.Context, o pipeline.Outcome) bool {
+func (r *reconciliation) wouldRepair(ctx context.Context, o operator.Outcome) bool {
 	i, live := o.Downstream, o.Live
 	t, question := &r.record.objects[o.Object].target, dryRunKeyOf(live, r.record.desired.Objects[o.Object].Hash)
 	switch b := r.predecessorBaseline(i, live.UID); {
@@ -280,7 +280,7 @@ func (r *reconciliation) wouldRepair(ctx context.Context, o pipeline.Outcome) bo
 
 // wouldStay asks by dry runs whether an apply, and the removal of keys that others added to exclusive fields, would leave our
 // fields as they are: the API server may normalize values, or add keys of its own.
-func (r *reconciliation) wouldStay(ctx context.Context, o pipeline.Outcome) (bool, error) {
+func (r *reconciliation) wouldStay(ctx context.Context, o operator.Outcome) (bool, error) {
 	i, live := o.Downstream, o.Live
 	at, view := r.target(i, o.Target), &r.Pipeline.Downstreams[i].View
 	if view.LacksGenerated(live) {
@@ -312,14 +312,14 @@ func (r *reconciliation) wouldStay(ctx context.Context, o pipeline.Outcome) (boo
 // findUncached reads objects that the caches do not show and a create would meet. What the status records at a target may have
 // lost the labels of the watch, as after a change of the config's; if the status records nothing, or another owner's object may
 // be adopted, only reading the target tells. It reports whether any was found.
-func (r *reconciliation) findUncached(ctx context.Context, d pipeline.Decision) bool {
+func (r *reconciliation) findUncached(ctx context.Context, d operator.Decision) bool {
 	found, recorded, records := false, r.recorded(), r.Pipeline.TrustsStatus()
 	for k, o := range d.Outcomes {
 		downstream := r.Pipeline.Downstreams[o.Downstream]
 		rec, adopts := r.recordedAs(recorded, k), downstream.Config.AdoptionPolicy == config.AdoptIfUnowned
 		var uid types.UID
 		switch {
-		case o.State != pipeline.StateCreate:
+		case o.State != operator.StateCreate:
 			continue
 		case rec != nil && rec.UID != "" && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name:
 			uid = rec.UID
@@ -341,9 +341,9 @@ func (r *reconciliation) findUncached(ctx context.Context, d pipeline.Decision) 
 }
 
 // replacesSuperseded reports whether an object of a downstream is about to be created or updated, which has superseded another one.
-func replacesSuperseded(list []pipeline.Outcome, downstream int) bool {
-	return slices.ContainsFunc(list, func(o pipeline.Outcome) bool {
+func replacesSuperseded(list []operator.Outcome, downstream int) bool {
+	return slices.ContainsFunc(list, func(o operator.Outcome) bool {
 		return o.Downstream == downstream &&
-			(o.Action == pipeline.ActionCreate || o.Action == pipeline.ActionApply || o.State == pipeline.StateRecreate)
+			(o.Action == operator.ActionCreate || o.Action == operator.ActionApply || o.State == operator.StateRecreate)
 	})
 }

@@ -7,29 +7,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // CreateDownstream creates an object of downstream i of an upstream and remembers that it did: so a test case begins. With forEach, name is
 // the object's. It returns the desired state, which says why nothing was created, the index of the object in it, or -1, and what the
 // upstream's status would record of the object; nil for nothing.
-func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unstructured, i int, name string) (*pipeline.Desired, int, *status.Recorded, error) {
-	l := r.newReconciliation(pipeline.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}, up.DeepCopy())
+func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unstructured, i int, name string) (*operator.Desired, int, *status.Recorded, error) {
+	l := r.newReconciliation(operator.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}, up.DeepCopy())
 	defer l.releaseSlot()
 	l.selected = true
 	l.updateDesired(ctx)
 	w := l.record.desired
 	k, d := w.First(i), r.Pipeline.Downstreams[i]
 	if d.Several() {
-		k = slices.IndexFunc(w.Objects, func(o pipeline.DesiredObject) bool { return o.Downstream == i && d.NameOf(o.Target) == name })
+		k = slices.IndexFunc(w.Objects, func(o operator.DesiredObject) bool { return o.Downstream == i && d.NameOf(o.Target) == name })
 	}
 	if k < 0 || len(w.Invalid) > 0 || w.Objects[k].Err != nil || !w.Objects[k].Wanted {
 		return w, k, nil, nil
 	}
-	o := pipeline.Outcome{Downstream: i, Object: k, State: pipeline.StateCreate, Action: pipeline.ActionCreate, Target: w.Objects[k].Target}
-	if err := l.create(ctx, &o, pipeline.Input{Desired: w}); err != nil {
+	o := operator.Outcome{Downstream: i, Object: k, State: operator.StateCreate, Action: operator.ActionCreate, Target: w.Objects[k].Target}
+	if err := l.create(ctx, &o, operator.Input{Desired: w}); err != nil {
 		return w, k, nil, err
 	}
 	decision := decide.Decide(l.Pipeline.Settings, l.gather(ctx))

@@ -7,16 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // Current is the desired state and the live objects of an upstream, without a request to the API server.
 type Current struct {
-	Ref pipeline.Ref
+	Ref operator.Ref
 	// Upstream is without its managedFields.
 	Upstream *unstructured.Unstructured
 	Selected bool
-	Desired  *pipeline.Desired
+	Desired  *operator.Desired
 	// Documents are what would be applied for each object of Desired; nil for one that is not wanted or has an error.
 	Documents []map[string]any
 	// Owned are the objects with the upstream's owner mark, by downstream.
@@ -24,7 +24,7 @@ type Current struct {
 }
 
 // Current returns the desired state of an upstream and its objects in the caches; nil if there is nothing to report.
-func (r *Reconciler) Current(ctx context.Context, ref pipeline.Ref) (*Current, error) {
+func (r *Reconciler) Current(ctx context.Context, ref operator.Ref) (*Current, error) {
 	l, err := r.begin(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("inspecting %s %s: %w", r.Pipeline.Upstream.GVK.Kind, ref, err)

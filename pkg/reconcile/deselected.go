@@ -13,8 +13,8 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // deselected are the upstreams that were seen losing the labels that the config selects by, their own or their namespace's:
@@ -22,22 +22,22 @@ import (
 // config, which deletes nothing.
 type deselected struct {
 	mu         sync.Mutex
-	upstreams  map[pipeline.Ref]types.UID
+	upstreams  map[operator.Ref]types.UID
 	namespaces map[string]struct{}
 }
 
 // upstream records that the watch no longer shows the upstream of that uid.
-func (d *deselected) upstream(ref pipeline.Ref, uid types.UID) {
+func (d *deselected) upstream(ref operator.Ref, uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.upstreams == nil {
-		d.upstreams = map[pipeline.Ref]types.UID{}
+		d.upstreams = map[operator.Ref]types.UID{}
 	}
 	d.upstreams[ref] = uid
 }
 
 // namespace records that namespaces are no longer selected, or are again.
-func (d *deselected) namespace(names []pipeline.Ref, left bool) {
+func (d *deselected) namespace(names []operator.Ref, left bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.namespaces == nil {
@@ -51,7 +51,7 @@ func (d *deselected) namespace(names []pipeline.Ref, left bool) {
 }
 
 // has reports whether the upstream of that uid, or its namespace, was seen leaving.
-func (d *deselected) has(ref pipeline.Ref, uid types.UID) bool {
+func (d *deselected) has(ref operator.Ref, uid types.UID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	seen, upstream := d.upstreams[ref]
@@ -60,7 +60,7 @@ func (d *deselected) has(ref pipeline.Ref, uid types.UID) bool {
 }
 
 // some reports whether an upstream of that name was seen leaving.
-func (d *deselected) some(ref pipeline.Ref) bool {
+func (d *deselected) some(ref operator.Ref) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_, ok := d.upstreams[ref]
@@ -68,14 +68,14 @@ func (d *deselected) some(ref pipeline.Ref) bool {
 }
 
 // refs lists the upstreams that were seen leaving.
-func (d *deselected) refs() []pipeline.Ref {
+func (d *deselected) refs() []operator.Ref {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Collect(maps.Keys(d.upstreams))
 }
 
 // forget is for an upstream that is gone, cleaned up after, or selected. It returns the uid that was remembered.
-func (d *deselected) forget(ref pipeline.Ref) types.UID {
+func (d *deselected) forget(ref operator.Ref) types.UID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer delete(d.upstreams, ref)
@@ -86,7 +86,7 @@ func (d *deselected) forget(ref pipeline.Ref) types.UID {
 func (d *deselected) forgetThat(is func(uid types.UID) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	maps.DeleteFunc(d.upstreams, func(_ pipeline.Ref, uid types.UID) bool { return is(uid) })
+	maps.DeleteFunc(d.upstreams, func(_ operator.Ref, uid types.UID) bool { return is(uid) })
 }
 
 // inherit takes over what another session saw. Neither session works.
@@ -97,7 +97,7 @@ func (d *deselected) inherit(from *deselected) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.upstreams == nil {
-		d.upstreams = map[pipeline.Ref]types.UID{}
+		d.upstreams = map[operator.Ref]types.UID{}
 	}
 	maps.Copy(d.upstreams, upstreams)
 	if d.namespaces == nil {
@@ -118,7 +118,7 @@ type leftBehind struct {
 	// reported are the uids of those whose status was written, even if somebody has overwritten it since.
 	reported map[types.UID]struct{}
 	// dropped are those in namespaces that were watched until just now.
-	dropped map[pipeline.Ref]struct{}
+	dropped map[operator.Ref]struct{}
 }
 
 // isNew reports whether the upstream of that uid was not reported before, and notes that it is now.
@@ -134,16 +134,16 @@ func (l *leftBehind) isNew(uid types.UID) bool {
 }
 
 // drop notes an upstream in a namespace that is no longer watched. take reports whether one was noted, once.
-func (l *leftBehind) drop(ref pipeline.Ref) {
+func (l *leftBehind) drop(ref operator.Ref) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.dropped == nil {
-		l.dropped = map[pipeline.Ref]struct{}{}
+		l.dropped = map[operator.Ref]struct{}{}
 	}
 	l.dropped[ref] = struct{}{}
 }
 
-func (l *leftBehind) take(ref pipeline.Ref) bool {
+func (l *leftBehind) take(ref operator.Ref) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, ok := l.dropped[ref]
@@ -188,7 +188,7 @@ func (r *reconciliation) reportLeftover(ctx context.Context) {
 
 // reportDropped is reportLeftover for an upstream in a namespace that is no longer watched, and that others may look after by now. It is
 // tried once: the right to write there may be gone, too.
-func (r *Reconciler) reportDropped(ctx context.Context, ref pipeline.Ref) error {
+func (r *Reconciler) reportDropped(ctx context.Context, ref operator.Ref) error {
 	if r.isCounting() || !r.leftBehind.take(ref) {
 		return nil
 	}
@@ -208,7 +208,7 @@ const standByWait = 5 * time.Second
 
 // StandBy forgets an upstream that was seen leaving, once it is gone or the leader has cleaned up after it. It writes nothing:
 // the next leader finds again what is to be done. It returns after how long to check again.
-func (r *Reconciler) StandBy(ctx context.Context, ref pipeline.Ref) time.Duration {
+func (r *Reconciler) StandBy(ctx context.Context, ref operator.Ref) time.Duration {
 	if !r.deselected.some(ref) || r.Cache.UpstreamUID(ref) != "" {
 		return 0
 	}

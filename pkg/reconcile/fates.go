@@ -11,7 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // fate is what became of an object. Only a read that does not find it, a watch, or an answer of the API server that says so, makes it gone:
@@ -115,7 +115,7 @@ func (r *record) goneFor(uid types.UID, now time.Time) time.Duration {
 }
 
 // noteDeleted remembers what the API server answered to the deletion of an object. A dry run shows what follows from it, once it is gone.
-func (r *reconciliation) noteDeleted(o pipeline.Outcome, answer apply.Deletion) {
+func (r *reconciliation) noteDeleted(o operator.Outcome, answer apply.Deletion) {
 	r.noteRemoved(o)
 	if answer.Gone || o.Live == nil || r.client.Dry() {
 		r.record.noteGone(o.UID, r.now)
@@ -132,7 +132,7 @@ func (r *reconciliation) noteDeleted(o pipeline.Outcome, answer apply.Deletion) 
 }
 
 // noteReleased remembers an object that was released, as the API server returned it; nil: it is gone.
-func (r *reconciliation) noteReleased(o pipeline.Outcome, obj *unstructured.Unstructured) error {
+func (r *reconciliation) noteReleased(o operator.Outcome, obj *unstructured.Unstructured) error {
 	r.noteRemoved(o)
 	if obj == nil || r.client.Dry() {
 		r.record.noteGone(o.UID, r.now)
@@ -147,7 +147,7 @@ func (r *reconciliation) noteReleased(o pipeline.Outcome, obj *unstructured.Unst
 }
 
 // noteRemoved counts that an object was deleted or released, which does not belong to the upstream from now on.
-func (r *reconciliation) noteRemoved(o pipeline.Outcome) {
+func (r *reconciliation) noteRemoved(o operator.Outcome) {
 	r.countItems(o.Downstream)
 	r.removals.write(place{o.Downstream, o.Target}, r.spacing(), r.now)
 	if t := &r.record.objects[o.Object].target; t.uid == o.UID {
@@ -163,7 +163,7 @@ func (r *reconciliation) checkTerminating(ctx context.Context) {
 		if r.now.Before(u.until) {
 			continue
 		}
-		at := pipeline.Ref{Namespace: u.live.Namespace, Name: u.live.Name}
+		at := operator.Ref{Namespace: u.live.Namespace, Name: u.live.Name}
 		live, err := r.readLive(ctx, u.downstream, at)
 		switch {
 		case err != nil:
@@ -180,7 +180,7 @@ func (r *reconciliation) checkTerminating(ctx context.Context) {
 // unshownTerminating are the responses about terminating objects that the cache does not show as such.
 func (r *reconciliation) unshownTerminating() []unplacedResponse {
 	return slices.DeleteFunc(r.record.terminating(), func(u unplacedResponse) bool {
-		cached := r.Cache.Live(u.downstream, pipeline.Ref{Namespace: u.live.Namespace, Name: u.live.Name})
+		cached := r.Cache.Live(u.downstream, operator.Ref{Namespace: u.live.Namespace, Name: u.live.Name})
 		return cached != nil && cached.UID == u.live.UID && cached.Deleting
 	})
 }

@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // What a target shows after its object was deleted, released or not found, by what the cache shows by then.
 func TestWhatBecameOfAnObject(t *testing.T) {
-	at, now := pipeline.Ref{Namespace: "ns", Name: "a"}, time.Now()
+	at, now := operator.Ref{Namespace: "ns", Name: "a"}, time.Now()
 	live := func(uid types.UID, version string, deleting bool) *drift.Live {
 		return &drift.Live{UID: uid, Namespace: at.Namespace, Name: at.Name, ResourceVersion: version, Deleting: deleting}
 	}

@@ -13,10 +13,10 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -49,11 +49,11 @@ func (r *reconciliation) wroteFinalizer(up *unstructured.Unstructured) {
 // removeUnneededFinalizer removes the finalizer from an upstream that no longer needs it. Objects that the status records and
 // the cache does not show are read first: the cache may lag, and without the finalizer nothing would keep the upstream until
 // they are gone. What is found is left to the next round.
-func (r *reconciliation) removeUnneededFinalizer(ctx context.Context, in pipeline.Input) bool {
+func (r *reconciliation) removeUnneededFinalizer(ctx context.Context, in operator.Input) bool {
 	known := in.Leftovers
 	for k, f := range in.Facts {
 		if f.Live != nil {
-			known = append(known, pipeline.Owned{Downstream: in.Desired.Objects[k].Downstream, Live: f.Live})
+			known = append(known, operator.Owned{Downstream: in.Desired.Objects[k].Downstream, Live: f.Live})
 		}
 	}
 	if r.findUnserved(ctx); len(r.failures) > 0 {
@@ -109,7 +109,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 	if recorded := r.Pipeline.RecordedBefore(r.upstream); recorded != nil {
 		r.reportedBefore = recorded.State
 	}
-	var d pipeline.Decision
+	var d operator.Decision
 	for range maxRounds {
 		in, err := r.gatherDeletion(ctx)
 		switch {
@@ -118,7 +118,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 			return 0
 		case err != nil:
 			r.failUpstream("reading the object recorded in the status", err)
-			r.reportDeletion(ctx, pipeline.Decision{WaitsForBefore: true})
+			r.reportDeletion(ctx, operator.Decision{WaitsForBefore: true})
 			r.countVerdict(r.record, deleting)
 			return r.retryLater()
 		}
@@ -140,8 +140,8 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 
 // gatherDeletion gathers what a decision about a deletion depends on. It reads objects that the status records and the cache
 // does not have, once it is the downstreams' turn.
-func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
-	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: true, Now: r.now, Cascade: r.cascade()}
+func (r *reconciliation) gatherDeletion(ctx context.Context) (operator.Input, error) {
+	in := operator.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: true, Now: r.now, Cascade: r.cascade()}
 	r.unwatched, r.unread = false, nil
 	var err error
 	if decide.UnfinishedBefore(r.Pipeline.Settings, r.upstream) != nil {
@@ -176,19 +176,19 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, er
 
 // actDeletion carries out a decision, the finalizer last. It reports whether anything was done, so that deciding again may
 // bring something new.
-func (r *reconciliation) actDeletion(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+func (r *reconciliation) actDeletion(ctx context.Context, d *operator.Decision, in operator.Input) bool {
 	if d.WaitsForBefore {
-		return d.Before.Action != pipeline.ActionNone && r.actBefore(ctx, d, in)
+		return d.Before.Action != operator.ActionNone && r.actBefore(ctx, d, in)
 	}
 	if err := releaseHolders(ctx, r, d.Kept); err != nil {
 		r.failUpstream("releasing an object that contains what stays", err)
 		return false
 	}
 	acted := r.removeLeftovers(ctx, d, in)
-	if len(r.failures) > 0 || r.outOfTime || d.Finalizer != pipeline.FinalizerRemove {
+	if len(r.failures) > 0 || r.outOfTime || d.Finalizer != operator.FinalizerRemove {
 		return acted && len(r.failures) == 0 && !r.outOfTime
 	}
-	if d.Before != nil && d.Before.Action != pipeline.ActionNone && !r.actBefore(ctx, d, in) {
+	if d.Before != nil && d.Before.Action != operator.ActionNone && !r.actBefore(ctx, d, in) {
 		return false
 	}
 	if err := r.releaseEarlierBefore(ctx); err != nil {
@@ -205,7 +205,7 @@ func (r *reconciliation) actDeletion(ctx context.Context, d *pipeline.Decision, 
 }
 
 // reportHeld reports on an upstream whose deletion is held, and returns after how long to check again.
-func (r *reconciliation) reportHeld(ctx context.Context, d pipeline.Decision) time.Duration {
+func (r *reconciliation) reportHeld(ctx context.Context, d operator.Decision) time.Duration {
 	r.countVerdict(r.record, r.reportDeletion(ctx, d))
 	r.eventDeletion(d)
 	if len(r.failures) > 0 || r.upstreamFailed {
@@ -218,7 +218,7 @@ func (r *reconciliation) reportHeld(ctx context.Context, d pipeline.Decision) ti
 	if h := d.Before; h != nil {
 		m := r.record.before.edit()
 		r.countBefore(r.record, h.State)
-		if (h.Theirs || h.Action != pipeline.ActionNone) && m.retry.wait(r.record.externalDigest, r.now) == 0 {
+		if (h.Theirs || h.Action != operator.ActionNone) && m.retry.wait(r.record.externalDigest, r.now) == 0 {
 			r.delay(&m.retry)
 		}
 		after = minNonZero(h.RequeueAfter, m.retry.wait(r.record.externalDigest, r.now))
@@ -239,10 +239,10 @@ func (r *reconciliation) reportHeld(ctx context.Context, d pipeline.Decision) ti
 }
 
 // reportDeletion writes the status of an upstream that is being deleted, if it changes, and returns the verdict of Ready.
-func (r *reconciliation) reportDeletion(ctx context.Context, d pipeline.Decision) status.Verdict {
+func (r *reconciliation) reportDeletion(ctx context.Context, d operator.Decision) status.Verdict {
 	failed := r.failuresByDownstream()
 	if f := r.record.before.get().failureOf(d.Before); f != nil {
-		failed[pipeline.BeforeIndex] = f
+		failed[operator.BeforeIndex] = f
 	}
 	report := report.Deletion(r.Pipeline.Settings, r.upstream, d, failed, metav1.NewTime(r.now))
 	report, _ = r.writeReport(ctx, report, func() drift.Sum { return r.causeOfDeletion(report) })
@@ -255,11 +255,11 @@ func (r *reconciliation) reportDeletion(ctx context.Context, d pipeline.Decision
 // readRecorded reads the objects that are remembered and the cache does not have: a cache may lag, and what is missed here
 // is orphaned forever. Only an object with this upstream's owner mark is ours to clean up; one that somebody else created under
 // the name has another uid.
-func (r *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owned) ([]pipeline.Owned, error) {
-	var more []pipeline.Owned
+func (r *reconciliation) readRecorded(ctx context.Context, known []operator.Owned) ([]operator.Owned, error) {
+	var more []operator.Owned
 	read := map[place]*drift.Live{}
 	for _, w := range r.remembered() {
-		if r.record.isNotOurs(w.uid, r.now) || slices.ContainsFunc(known, func(o pipeline.Owned) bool { return o.Live.UID == w.uid }) {
+		if r.record.isNotOurs(w.uid, r.now) || slices.ContainsFunc(known, func(o operator.Owned) bool { return o.Live.UID == w.uid }) {
 			continue
 		}
 		if r.failureOf(w.downstream) != nil {
@@ -271,7 +271,7 @@ func (r *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owne
 			return nil, err
 		}
 		if read[w.place] = live; live != nil && (r.isOwn(w.downstream, live, w.uid) || r.isOrphaned(live, w.uid)) {
-			more = append(more, pipeline.Owned{Downstream: w.downstream, Live: live, Certain: true})
+			more = append(more, operator.Owned{Downstream: w.downstream, Live: live, Certain: true})
 		}
 	}
 	return r.readMade(ctx, known, more, read)
@@ -279,9 +279,9 @@ func (r *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owne
 
 // readMade adds what this process created, or tried to, and neither the cache nor the status shows; see placesToRead. read has what was just
 // read; nil for no object.
-func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Owned, read map[place]*drift.Live) ([]pipeline.Owned, error) {
+func (r *reconciliation) readMade(ctx context.Context, known, more []operator.Owned, read map[place]*drift.Live) ([]operator.Owned, error) {
 	for _, m := range placesToRead(r) {
-		stands := func(o pipeline.Owned) bool {
+		stands := func(o operator.Owned) bool {
 			return o.Downstream == m.downstream && o.Live.Namespace == m.at.Namespace && o.Live.Name == m.at.Name
 		}
 		if r.failureOf(m.downstream) != nil || slices.ContainsFunc(known, stands) || slices.ContainsFunc(more, stands) {
@@ -296,11 +296,11 @@ func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Ow
 		}
 		switch {
 		case live != nil && (r.isOwn(m.downstream, live, "") || marks.HasLostOwner(live) && r.isOrphaned(live, live.UID)):
-			more = append(more, pipeline.Owned{Downstream: m.downstream, Live: live, Certain: true})
+			more = append(more, operator.Owned{Downstream: m.downstream, Live: live, Certain: true})
 		case r.upstream.GetDeletionTimestamp() == nil:
 		case live != nil && hasFormerMarks(r, m.downstream, live):
 			r.failWith(r.outcomeOf(m.downstream, m.at), apply.Failure{Reason: apply.ReasonConflict, Message: fmt.Sprintf(formerMarks, m.at)})
-			r.unread = append(r.unread, pipeline.Owned{Downstream: m.downstream, Live: live}) // what contains it stays
+			r.unread = append(r.unread, operator.Owned{Downstream: m.downstream, Live: live}) // what contains it stays
 		default:
 			r.record.noteNotMade(m)
 		}
@@ -333,7 +333,7 @@ const formerMarks = "%s exists and seems to be this upstream's, under another fi
 func hasFormerMarks(r *reconciliation, downstream int, live *drift.Live) bool {
 	marked := marks.Marked(live, r.upstream.GetUID()) && (live.Hash != "" || live.Managed)
 	return !live.Deleting && marks.IsOfFields(live.Hash) == r.Pipeline.Downstreams[downstream].OwnsFields() &&
-		(marked || marks.HasLostOwner(live) && r.cascade() != pipeline.CascadeOrphan)
+		(marked || marks.HasLostOwner(live) && r.cascade() != operator.CascadeOrphan)
 }
 
 // findUnserved fails the downstreams whose kind is not watched, unless the API server says that it has no objects: nothing can
@@ -344,8 +344,8 @@ func (r *reconciliation) findUnserved(ctx context.Context) {
 			continue
 		}
 		if err := r.Kinds.Absent(ctx, d.Kind.GVK); err != nil {
-			r.fail(r.outcomeOf(i, pipeline.Ref{}), err)
-			r.unread = append(r.unread, pipeline.Owned{Downstream: i, Live: &drift.Live{}})
+			r.fail(r.outcomeOf(i, operator.Ref{}), err)
+			r.unread = append(r.unread, operator.Owned{Downstream: i, Live: &drift.Live{}})
 			f := r.failureOf(i)
 			f.Message = fmt.Sprintf("cannot find out whether a %s of %s exists: %s", d.Kind.GVK.Kind, d.Kind.GVK.GroupVersion(), f.Message)
 		}
@@ -353,7 +353,7 @@ func (r *reconciliation) findUnserved(ctx context.Context) {
 }
 
 // isTarget reports whether any downstream with the kind of downstream i is wanted at that place.
-func (r *reconciliation) isTarget(i int, at pipeline.Ref) bool {
+func (r *reconciliation) isTarget(i int, at operator.Ref) bool {
 	gk := r.Pipeline.Downstreams[i].GVK().GroupKind()
 	for _, o := range r.record.desired.Objects {
 		if o.Wanted && o.Target == at && r.Pipeline.Downstreams[o.Downstream].GVK().GroupKind() == gk {
@@ -379,11 +379,11 @@ func (r *reconciliation) isOwn(i int, live *drift.Live, uid types.UID) bool {
 // its owner references: the other marks are removed next.
 func (r *reconciliation) isOrphaned(live *drift.Live, uid types.UID) bool {
 	return live.UID == uid && r.Pipeline.Upstream.HasStatus && live.Managed && r.upstream.GetDeletionTimestamp() != nil &&
-		r.cascade() == pipeline.CascadeOrphan && !r.record.isNotOurs(uid, r.now)
+		r.cascade() == operator.CascadeOrphan && !r.record.isNotOurs(uid, r.now)
 }
 
 // readLive reads the object at a place; nil if there is none, or its kind is gone.
-func (r *reconciliation) readLive(ctx context.Context, i int, at pipeline.Ref) (*drift.Live, error) {
+func (r *reconciliation) readLive(ctx context.Context, i int, at operator.Ref) (*drift.Live, error) {
 	if k := r.Pipeline.Downstreams[i].Kind; k.Missing != nil {
 		return nil, r.Kinds.Absent(ctx, k.GVK)
 	}

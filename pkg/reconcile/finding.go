@@ -6,6 +6,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/guard"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -13,7 +14,7 @@ import (
 // Finding is what a survey found about one upstream.
 type Finding struct {
 	Operator string
-	Ref      pipeline.Ref
+	Ref      operator.Ref
 	// Upstream is without its managedFields; nil if it is gone.
 	Upstream *unstructured.Unstructured
 	// Selected is false if the upstream exists and the config does not select it.
@@ -23,11 +24,11 @@ type Finding struct {
 	// Inputs are the inputs that it reads.
 	Inputs pipeline.Inputs
 	// Desired is the desired state; nil if the upstream is being deleted.
-	Desired *pipeline.Desired
+	Desired *operator.Desired
 	// Decision is the first decision of `run`, before any request to the API server.
-	Decision pipeline.Decision
+	Decision operator.Decision
 	// Finalizer is what `run` would do with the upstream's finalizer.
-	Finalizer pipeline.FinalizerAction
+	Finalizer operator.FinalizerAction
 	// Changes has each downstream of the config, in order, and then what is left over. An upstream that is being deleted has
 	// leftovers only.
 	Changes []Change
@@ -101,17 +102,17 @@ type Change struct {
 	Leftover bool
 	Kind     schema.GroupVersionKind
 	// Target is the place of the object; empty if it is unknown.
-	Target pipeline.Ref
+	Target operator.Ref
 	Action ChangeAction
 	// State is the state in the decision, and Reason its message.
-	State  pipeline.State
+	State  operator.State
 	Reason string
 	// Risk says what would be lost; empty if nothing would.
 	Risk string
 	// Note says what is uncertain; empty if nothing is.
 	Note string
 	// Failure is the API server's refusal of the write.
-	Failure *pipeline.Failure
+	Failure *operator.Failure
 	// Live is the object in the cache; nil if there is none. Theirs is true if it is not ours.
 	Live   *drift.Live
 	Theirs bool
@@ -126,36 +127,36 @@ type Change struct {
 }
 
 // actionOf is the action of an outcome that needs a write.
-func actionOf(o pipeline.Outcome) ChangeAction {
+func actionOf(o operator.Outcome) ChangeAction {
 	switch {
-	case o.Action == pipeline.ActionCreate:
+	case o.Action == operator.ActionCreate:
 		return ChangeCreate
-	case o.Action == pipeline.ActionApply && o.State == pipeline.StateRepair:
+	case o.Action == operator.ActionApply && o.State == operator.StateRepair:
 		return ChangeRepair
-	case o.Action == pipeline.ActionApply, o.Action == pipeline.ActionReplaceMarks, o.Action == pipeline.ActionMarkOwner:
+	case o.Action == operator.ActionApply, o.Action == operator.ActionReplaceMarks, o.Action == operator.ActionMarkOwner:
 		return ChangeUpdate
-	case o.Action == pipeline.ActionRelease, o.State == pipeline.StateRelease:
+	case o.Action == operator.ActionRelease, o.State == operator.StateRelease:
 		return ChangeRelease
-	case o.State == pipeline.StateRecreate:
+	case o.State == operator.StateRecreate:
 		return ChangeRecreate
-	case o.State == pipeline.StateSuperseded:
+	case o.State == operator.StateSuperseded:
 		return ChangeSupersede
 	}
 	return ChangeDelete
 }
 
 // idleActionOf is the action of an outcome that needs no write.
-func idleActionOf(o pipeline.Outcome) ChangeAction {
+func idleActionOf(o operator.Outcome) ChangeAction {
 	switch o.State {
-	case pipeline.StateInSync:
+	case operator.StateInSync:
 		return ChangeNone
-	case pipeline.StateUnwanted:
+	case operator.StateUnwanted:
 		if o.Live == nil {
 			return ChangeNone
 		}
-	case pipeline.StateConflict:
+	case operator.StateConflict:
 		return ChangeConflict
-	case pipeline.StateWaiting, pipeline.StateContested:
+	case operator.StateWaiting, operator.StateContested:
 		return ChangeWait
 	}
 	if o.Live != nil && o.Live.Deleting {

@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/redact"
@@ -20,7 +21,7 @@ import (
 )
 
 // finish reports the result of a reconciliation and returns after how long to reconcile again.
-func (r *reconciliation) finish(ctx context.Context, d pipeline.Decision) time.Duration {
+func (r *reconciliation) finish(ctx context.Context, d operator.Decision) time.Duration {
 	if !r.selected {
 		return r.finishUnselected(ctx, d)
 	}
@@ -46,7 +47,7 @@ func (r *reconciliation) finish(ctx context.Context, d pipeline.Decision) time.D
 }
 
 // finishUnselected is finish for an upstream that is no longer selected. Once that is reported, it is left alone.
-func (r *reconciliation) finishUnselected(ctx context.Context, d pipeline.Decision) time.Duration {
+func (r *reconciliation) finishUnselected(ctx context.Context, d operator.Decision) time.Duration {
 	r.writeUnselected(ctx, d)
 	if len(r.failures) > 0 || r.upstreamFailed {
 		return r.retryLater()
@@ -67,17 +68,17 @@ func (r *reconciliation) finishUnselected(ctx context.Context, d pipeline.Decisi
 	return after
 }
 
-func (r *reconciliation) writeUnselected(ctx context.Context, d pipeline.Decision) {
+func (r *reconciliation) writeUnselected(ctx context.Context, d operator.Decision) {
 	report := report.Unselected(r.Pipeline.Settings, r.upstream, r.Pipeline.Match(r.upstream).Unmet, d, r.failuresByDownstream(), metav1.NewTime(r.now))
 	r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(nil, d.Leftovers) })
 }
 
 // results pairs every outcome with the object of ours that belongs to it: the target, or the object that it is to replace.
-func (r *reconciliation) results(d pipeline.Decision) []pipeline.Result {
-	results, recorded := make([]pipeline.Result, len(d.Outcomes)), r.recorded()
+func (r *reconciliation) results(d operator.Decision) []operator.Result {
+	results, recorded := make([]operator.Result, len(d.Outcomes)), r.recorded()
 	for k, o := range d.Outcomes {
-		results[k] = pipeline.Result{Outcome: o, Live: o.Live, Failure: r.failures[k]}
-		if o.Theirs || o.State == pipeline.StateConflict {
+		results[k] = operator.Result{Outcome: o, Live: o.Live, Failure: r.failures[k]}
+		if o.Theirs || o.State == operator.StateConflict {
 			results[k].Live = nil
 		}
 		rec := r.recordedAs(recorded, k)
@@ -91,7 +92,7 @@ func (r *reconciliation) results(d pipeline.Decision) []pipeline.Result {
 		}
 	}
 	for _, o := range d.Leftovers {
-		if result := &results[o.Object]; !r.downstream(o.Object).Several() && result.Live == nil && o.Action == pipeline.ActionNone && !o.Live.Deleting {
+		if result := &results[o.Object]; !r.downstream(o.Object).Several() && result.Live == nil && o.Action == operator.ActionNone && !o.Live.Deleting {
 			result.Live = o.Live
 		}
 	}
@@ -99,8 +100,8 @@ func (r *reconciliation) results(d pipeline.Decision) []pipeline.Result {
 }
 
 // failuresByDownstream has the first failure of each downstream, by its index.
-func (r *reconciliation) failuresByDownstream() map[int]*pipeline.Failure {
-	failed := make(map[int]*pipeline.Failure, len(r.failures)+1)
+func (r *reconciliation) failuresByDownstream() map[int]*operator.Failure {
+	failed := make(map[int]*operator.Failure, len(r.failures)+1)
 	for k, o := range r.record.desired.Objects {
 		if f := r.failures[k]; f != nil && failed[o.Downstream] == nil {
 			failed[o.Downstream] = f
@@ -110,24 +111,24 @@ func (r *reconciliation) failuresByDownstream() map[int]*pipeline.Failure {
 }
 
 // failureOf is the failure of what is done for a downstream and no single object of the desired state.
-func (r *reconciliation) failureOf(downstream int) *pipeline.Failure {
+func (r *reconciliation) failureOf(downstream int) *operator.Failure {
 	return r.failures[r.record.desired.First(downstream)]
 }
 
 // outcomeOf is an outcome for an object of a downstream at a place that may be no target.
-func (r *reconciliation) outcomeOf(downstream int, at pipeline.Ref) pipeline.Outcome {
-	return pipeline.Outcome{Downstream: downstream, Object: r.record.desired.First(downstream), Target: at}
+func (r *reconciliation) outcomeOf(downstream int, at operator.Ref) operator.Outcome {
+	return operator.Outcome{Downstream: downstream, Object: r.record.desired.First(downstream), Target: at}
 }
 
 // isUnfinished reports whether an outcome left something undone that no event may announce: a conflict with an object that the
 // watch does not see, a terminating object.
-func isUnfinished(o pipeline.Outcome) bool {
-	return o.State == pipeline.StateConflict || o.State == pipeline.StateWaiting || o.Action != pipeline.ActionNone
+func isUnfinished(o operator.Outcome) bool {
+	return o.State == operator.StateConflict || o.State == operator.StateWaiting || o.Action != operator.ActionNone
 }
 
 // nextReconciliation is when the next reconciliation is due without an event: failed and unfinished downstreams are retried
 // with growing delay, a contested object after its backoff.
-func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
+func (r *reconciliation) nextReconciliation(d operator.Decision) time.Duration {
 	var after time.Duration
 	for k, o := range d.Outcomes {
 		t := &r.record.objects[k].target
@@ -137,7 +138,7 @@ func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 		case r.failures[k] != nil:
 			t.failure = r.failures[k]
 			after = minNonZero(after, r.delay(t.retry.edit()))
-		case r.outOfTime && o.Action != pipeline.ActionNone: // it was not tried
+		case r.outOfTime && o.Action != operator.ActionNone: // it was not tried
 		case isUnfinished(o):
 			wait := t.retry.get().wait(r.record.externalDigest, r.now)
 			if t.failure = nil; wait == 0 {
@@ -145,7 +146,7 @@ func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 			}
 			after = minNonZero(after, wait)
 		default:
-			if (o.State == pipeline.StateInSync || o.State == pipeline.StateStale) && o.Live != nil && !o.Theirs {
+			if (o.State == operator.StateInSync || o.State == operator.StateStale) && o.Live != nil && !o.Theirs {
 				t.setUID(o.Live.UID, o.Target) // an object of ours stays ours, whatever others add to it
 			}
 			t.retry.reset()
@@ -171,7 +172,7 @@ func (r *reconciliation) nextForUpstream() (after time.Duration) {
 		r.record.noteUpstreamFailure("")
 	}
 	if r.statusDelay > 0 {
-		r.record.noteUpstreamFailure(string(pipeline.StateContested))
+		r.record.noteUpstreamFailure(string(operator.StateContested))
 	}
 	if r.outOfTime {
 		after = time.Millisecond
@@ -197,7 +198,7 @@ func (r *reconciliation) failUpstream(doing string, err error) {
 	f := r.reportFailure(doing, err)
 	for k := range r.record.desired.Objects {
 		if r.failures[k] == nil {
-			r.failures[k] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
+			r.failures[k] = &operator.Failure{Reason: f.Reason, Message: f.Message}
 		}
 	}
 }
@@ -221,9 +222,9 @@ func classify(d *pipeline.Downstream, err error) apply.Failure {
 }
 
 // failWith is fail for a failure that is classified.
-func (r *reconciliation) failWith(o pipeline.Outcome, f apply.Failure) {
+func (r *reconciliation) failWith(o operator.Outcome, f apply.Failure) {
 	name := r.Pipeline.Downstreams[o.Downstream].Name
-	r.failures[o.Object] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
+	r.failures[o.Object] = &operator.Failure{Reason: f.Reason, Message: f.Message}
 	r.notifyObserver(func(to Observer) { to.Failed(o.Object, *r.failures[o.Object]) })
 	if f.Reason == apply.ReasonSchemaMismatch && r.Pipeline.Downstreams[o.Downstream].Kind.IsCustom() {
 		r.Host.RecheckKinds()
@@ -241,7 +242,7 @@ func (r *reconciliation) classifyUpstream(err error) apply.Failure {
 func classifyShown(err error, words redact.Words) apply.Failure {
 	switch {
 	case errors.Is(err, kinds.ErrServedAgain):
-		return apply.Failure{Reason: string(pipeline.StateWaiting), Message: err.Error()}
+		return apply.Failure{Reason: string(operator.StateWaiting), Message: err.Error()}
 	case errors.Is(err, kinds.ErrUnknown):
 		return apply.Failure{Reason: apply.ReasonKindNotServed, Message: err.Error()}
 	}
@@ -251,7 +252,7 @@ func classifyShown(err error, words redact.Words) apply.Failure {
 // writeReport writes the upstream's status if it changes. It returns the report without the values that cannot be stored, and
 // whether the status contained all of it before. cause is the digest of what it follows from, without what this write itself
 // changes.
-func (r *reconciliation) writeReport(ctx context.Context, report pipeline.Report, cause func() drift.Sum) (pipeline.Report, bool) {
+func (r *reconciliation) writeReport(ctx context.Context, report report.Report, cause func() drift.Sum) (report.Report, bool) {
 	r.logDropped(report)
 	report = r.withoutRefused(report)
 	r.notifyObserver(func(to Observer) { to.Reported(report) })
@@ -293,14 +294,14 @@ func (r *reconciliation) writeReport(ctx context.Context, report pipeline.Report
 }
 
 // needsStatusWrite reports whether there is anything to write.
-func (r *reconciliation) needsStatusWrite(report pipeline.Report) bool {
+func (r *reconciliation) needsStatusWrite(report report.Report) bool {
 	return report.Status != nil && (report.Changed || r.previousInStatus())
 }
 
 // statusMustWait reports whether the status must not be written yet, because the cached upstream is older than what another
 // process recorded in it.
 func (r *reconciliation) statusMustWait(ctx context.Context) bool {
-	after, err := r.ensureLatest(ctx, &pipeline.Decision{})
+	after, err := r.ensureLatest(ctx, &operator.Decision{})
 	if err != nil {
 		r.reportFailure("reading the upstream", err)
 		r.upstreamFailed = true
@@ -311,7 +312,7 @@ func (r *reconciliation) statusMustWait(ctx context.Context) bool {
 }
 
 // replaceStatus writes the status after removing what its schema cannot store any more.
-func (r *reconciliation) replaceStatus(ctx context.Context, report pipeline.Report) (*unstructured.Unstructured, error) {
+func (r *reconciliation) replaceStatus(ctx context.Context, report report.Report) (*unstructured.Unstructured, error) {
 	if err := r.removeMisfits(ctx, report.Misfits); err != nil {
 		return nil, err
 	}

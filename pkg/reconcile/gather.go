@@ -14,6 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -21,13 +22,13 @@ import (
 )
 
 // gather gathers what the decision depends on. It sends no request, but for upstreams that the watch may hide: see findOthers.
-func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
+func (r *reconciliation) gather(ctx context.Context) operator.Input {
 	r.updateDesired(ctx) // our own write to the upstream may have brought somebody else's change with it
 	r.trustedUntil = time.Time{}
 	r.trustTerminating()
 	r.record.confirmCreated(func(m place) bool { return r.Cache.Live(m.downstream, m.at) != nil })
 	finalizers := r.record.contests.get().finalizers
-	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, Health: r.Pipeline.Health(r.upstream, r.record.desired, r.inputsRead), Selected: r.selected, HasFinalizer: r.hasFinalizer(), HasPreviousFinalizer: r.hasPreviousFinalizer(),
+	in := operator.Input{Upstream: r.upstream, Desired: r.record.desired, Health: r.Pipeline.Health(r.upstream, r.record.desired, r.inputsRead), Selected: r.selected, HasFinalizer: r.hasFinalizer(), HasPreviousFinalizer: r.hasPreviousFinalizer(),
 		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now), Now: r.now, Unread: r.unread}
 	recorded := r.recorded()
 	if !r.selected {
@@ -36,25 +37,25 @@ func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 		in.Others = findOthers(ctx, r, in.Leftovers)
 		return in
 	}
-	in.Facts = make([]pipeline.Facts, len(in.Desired.Objects))
+	in.Facts = make([]operator.Facts, len(in.Desired.Objects))
 	for k := range in.Desired.Objects {
 		in.Facts[k] = r.facts(k, recorded)
 	}
 	in.Leftovers = r.withUnseen(r.findLeftovers(r.record.desired, r.ownedByDownstream()))
-	in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own pipeline.Owned) bool {
-		return slices.ContainsFunc(in.Facts, func(f pipeline.Facts) bool { return f.Live != nil && f.Live.UID == own.Live.UID })
+	in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own operator.Owned) bool {
+		return slices.ContainsFunc(in.Facts, func(f operator.Facts) bool { return f.Live != nil && f.Live.UID == own.Live.UID })
 	})
 	in.Others = findOthers(ctx, r, in.Leftovers)
 	return in
 }
 
 // withUnseen adds the objects that were read and are not in the cache, as long as they exist.
-func (r *reconciliation) withUnseen(left []pipeline.Owned) []pipeline.Owned {
+func (r *reconciliation) withUnseen(left []operator.Owned) []operator.Owned {
 	for i := range left {
-		left[i].Spaced = r.removals.wait(place{left[i].Downstream, pipeline.Ref{Namespace: left[i].Live.Namespace, Name: left[i].Live.Name}}, r.spacing(), r.now)
+		left[i].Spaced = r.removals.wait(place{left[i].Downstream, operator.Ref{Namespace: left[i].Live.Namespace, Name: left[i].Live.Name}}, r.spacing(), r.now)
 	}
 	for _, own := range r.unseen {
-		shown := slices.ContainsFunc(left, func(o pipeline.Owned) bool { return o.Live.UID == own.Live.UID })
+		shown := slices.ContainsFunc(left, func(o operator.Owned) bool { return o.Live.UID == own.Live.UID })
 		if !shown && !r.record.isNotOurs(own.Live.UID, r.now) {
 			left = append(left, own)
 		}
@@ -63,9 +64,9 @@ func (r *reconciliation) withUnseen(left []pipeline.Owned) []pipeline.Owned {
 }
 
 // facts gathers what is known of object k of the desired state.
-func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts {
+func (r *reconciliation) facts(k int, recorded []status.Recorded) operator.Facts {
 	t, i := &r.record.objects[k].target, r.record.desired.Objects[k].Downstream
-	f := pipeline.Facts{WantedSince: r.record.objects[k].since, HasKeptValues: len(t.unusual.get().generated) > 0}
+	f := operator.Facts{WantedSince: r.record.objects[k].since, HasKeptValues: len(t.unusual.get().generated) > 0}
 	rec := r.recordedAs(recorded, k)
 	at, hash, ok := r.locate(k, rec)
 	if !ok {
@@ -80,7 +81,7 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 	}
 	if rec != nil {
 		f.Finished, f.Failed = rec.Done(), rec.State == status.StateFailed
-		f.RecordedAt, f.RecordedUID = pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}, rec.UID
+		f.RecordedAt, f.RecordedUID = operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}, rec.UID
 	}
 	writes := t.contest.get()
 	if f.Spaced = writes.wait(r.record.externalDigest, hash, r.spacing(), r.now); f.Spaced > 0 && hash != writes.written {
@@ -121,7 +122,7 @@ func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded
 	if sibling == "" {
 		return "", ""
 	}
-	at := pipeline.Ref{Namespace: live.Namespace, Name: live.Name}
+	at := operator.Ref{Namespace: live.Namespace, Name: live.Name}
 	return sibling, fmt.Sprintf("%s exists and is of downstream %s: what it keeps does not change hands with a name, so use a free one in between", at, sibling)
 }
 
@@ -131,7 +132,7 @@ func (r *reconciliation) isTrusted(k int, uid types.UID, recorded []status.Recor
 }
 
 // latest is the object k of the desired state at a place, as the cache or a response shows it, and until when that response counts.
-func (r *reconciliation) latest(k int, at pipeline.Ref) (*drift.Live, time.Time) {
+func (r *reconciliation) latest(k int, at operator.Ref) (*drift.Live, time.Time) {
 	i := r.record.desired.Objects[k].Downstream
 	return r.record.latest(k, at, func() *drift.Live { return r.Cache.Live(i, at) }, r.now)
 }
@@ -140,7 +141,7 @@ func (r *reconciliation) latest(k int, at pipeline.Ref) (*drift.Live, time.Time)
 // only created says that it was not known to be ours.
 func (r *reconciliation) isRecorded(recorded []status.Recorded, uid types.UID) bool {
 	return r.Pipeline.TrustsStatus() && slices.ContainsFunc(recorded, func(one status.Recorded) bool {
-		return one.UID == uid && (one.State != string(pipeline.StateDrifted) || !slices.ContainsFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool {
+		return one.UID == uid && (one.State != string(operator.StateDrifted) || !slices.ContainsFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool {
 			return d.Name == one.Name && d.Config.UpdatePolicy == config.UpdateCreateOnly
 		}))
 	})
@@ -164,15 +165,15 @@ func (r *reconciliation) trustUntil(until time.Time) {
 }
 
 // locate returns the place of an object: its target or, if that is unknown, the place that the status records.
-func (r *reconciliation) locate(k int, rec *status.Recorded) (at pipeline.Ref, hash string, ok bool) {
+func (r *reconciliation) locate(k int, rec *status.Recorded) (at operator.Ref, hash string, ok bool) {
 	w := r.record.desired
 	if o := &w.Objects[k]; len(w.Invalid) == 0 && o.Err == nil {
 		return o.Target, o.Hash, o.Wanted
 	}
 	if rec == nil {
-		return pipeline.Ref{}, "", false
+		return operator.Ref{}, "", false
 	}
-	return pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}, "", true
+	return operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}, "", true
 }
 
 // recorded reads the identifiers of downstreams in the upstream's status.
@@ -196,7 +197,7 @@ func (r *reconciliation) ownedByDownstream() [][]*drift.Live {
 	owned, uid := r.record.unshown(len(r.Pipeline.Downstreams), r.now), r.upstream.GetUID()
 	for i := range owned {
 		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
-			cached := r.Cache.Live(i, pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
+			cached := r.Cache.Live(i, operator.Ref{Namespace: live.Namespace, Name: live.Name})
 			return !marks.Marked(live, uid) || isOutdated(live, cached)
 		})
 		for _, live := range r.Cache.OwnedBy(i, uid) {
@@ -239,25 +240,25 @@ func (r *reconciliation) hasFinalizer() bool {
 func labelsOf(u *unstructured.Unstructured) labels.Set { return u.GetLabels() }
 
 // UpstreamTarget is the target of requests for an upstream.
-func (r *Reconciler) UpstreamTarget(ref pipeline.Ref) apply.Target {
+func (r *Reconciler) UpstreamTarget(ref operator.Ref) apply.Target {
 	return apply.Target{GVR: r.Pipeline.Upstream.GVR, Namespace: ref.Namespace, Name: ref.Name}
 }
 
 // ReadUpstream reads an upstream from the API server. It returns apply.ErrGone if there is none, also for a name that none can have: the marks
 // of an object may name anything, and the API server's answer to such a name is not that it does not exist.
-func (r *Reconciler) ReadUpstream(ctx context.Context, ref pipeline.Ref) (*unstructured.Unstructured, error) {
+func (r *Reconciler) ReadUpstream(ctx context.Context, ref operator.Ref) (*unstructured.Unstructured, error) {
 	if !r.canExist(ref) {
 		return nil, apply.ErrGone
 	}
 	return r.Client.Get(ctx, r.UpstreamTarget(ref))
 }
 
-func (r *Reconciler) canExist(ref pipeline.Ref) bool {
+func (r *Reconciler) canExist(ref operator.Ref) bool {
 	return len(content.IsPathSegmentName(ref.Name)) == 0 && len(content.IsPathSegmentName(ref.Namespace)) == 0 &&
 		(ref.Namespace != "") == r.Pipeline.Upstream.Namespaced
 }
 
-func (r *Reconciler) target(i int, ref pipeline.Ref) apply.Target {
+func (r *Reconciler) target(i int, ref operator.Ref) apply.Target {
 	d := r.Pipeline.Downstreams[i]
 	return apply.Target{GVR: d.Kind.GVR, Namespace: ref.Namespace, Name: ref.Name, Yields: d.OwnsFields() && !d.Config.Force}
 }

@@ -11,14 +11,14 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // randomText makes a generated value. Each character is as likely as any other: bytes beyond the last whole multiple of their
 // number are thrown away. crypto/rand never fails; it ends the process instead.
-func randomText(g pipeline.GeneratedField) string {
+func randomText(g operator.GeneratedField) string {
 	n := len(g.Characters)
 	limit := 256 - 256%n
 	out, buf := make([]byte, 0, g.Length), make([]byte, g.Length)
@@ -35,7 +35,7 @@ func randomText(g pipeline.GeneratedField) string {
 
 // readGenerated reads the live values that an apply sends, or a new key takes over, since they are not kept in memory. The outcome's Live is then of
 // that reading. obj is one that was read before; nil if none was. ErrGone: there is no such object any more.
-func (r *reconciliation) readGenerated(ctx context.Context, o pipeline.Outcome, obj *unstructured.Unstructured) (pipeline.Outcome, *unstructured.Unstructured, error) {
+func (r *reconciliation) readGenerated(ctx context.Context, o operator.Outcome, obj *unstructured.Unstructured) (operator.Outcome, *unstructured.Unstructured, error) {
 	d := r.Pipeline.Downstreams[o.Downstream]
 	if o.Live == nil || !generated.Sends(d.Downstream, o.Live) && !d.View.LacksGenerated(o.Live) {
 		return o, obj, nil
@@ -58,7 +58,7 @@ func (r *reconciliation) readGenerated(ctx context.Context, o pipeline.Outcome, 
 
 // keepGenerated keeps the generated values of an object that is being deleted, or about to be, for the one that will have its name. They
 // are lost if the process ends before that, unless the object can still be read then.
-func (r *reconciliation) keepGenerated(ctx context.Context, o pipeline.Outcome) error {
+func (r *reconciliation) keepGenerated(ctx context.Context, o operator.Outcome) error {
 	t := &r.record.objects[o.Object].target
 	if o.Live.Deleting && t.unusual.get().generatedOf == o.UID {
 		return nil
@@ -75,7 +75,7 @@ func (r *reconciliation) keepGenerated(ctx context.Context, o pipeline.Outcome) 
 }
 
 // keepTerminating keeps the generated values of objects of ours that are being deleted at their targets.
-func (r *reconciliation) keepTerminating(ctx context.Context, in pipeline.Input) {
+func (r *reconciliation) keepTerminating(ctx context.Context, in operator.Input) {
 	if r.Pipeline.Observing() {
 		return
 	}
@@ -84,7 +84,7 @@ func (r *reconciliation) keepTerminating(ctx context.Context, in pipeline.Input)
 		if f.Live == nil || !f.Live.Deleting || !r.Pipeline.Downstreams[i].HasGenerated() || !marks.OwnsFor(r.Pipeline.Downstreams[i].Downstream, f.Live, r.upstream.GetUID(), f.Trusted) {
 			continue
 		}
-		o := r.outcomeOf(i, pipeline.Ref{Namespace: f.Live.Namespace, Name: f.Live.Name})
+		o := r.outcomeOf(i, operator.Ref{Namespace: f.Live.Namespace, Name: f.Live.Name})
 		o.Object, o.UID, o.Live = k, f.Live.UID, f.Live
 		if err := r.keepGenerated(ctx, o); err != nil {
 			r.fail(o, err)
@@ -94,7 +94,7 @@ func (r *reconciliation) keepTerminating(ctx context.Context, in pipeline.Input)
 
 // readValues reads the generated values of an object. ErrGone: there is no such object any more.
 func (r *reconciliation) readValues(ctx context.Context, downstream int, live *drift.Live) (map[string]string, error) {
-	obj, err := r.client.Get(ctx, r.target(downstream, pipeline.Ref{Namespace: live.Namespace, Name: live.Name}))
+	obj, err := r.client.Get(ctx, r.target(downstream, operator.Ref{Namespace: live.Namespace, Name: live.Name}))
 	switch {
 	case err != nil:
 		return nil, err
@@ -107,7 +107,7 @@ func (r *reconciliation) readValues(ctx context.Context, downstream int, live *d
 // generatedTexts returns what makes the texts of generated values for an object that lacks some: those of the object that was deleted in
 // its place, else of the objects that it replaces, else random ones. obj is the object as it was read; nil for a new one. An error creates
 // nothing: the values may exist.
-func (r *reconciliation) generatedTexts(ctx context.Context, o pipeline.Outcome, doc map[string]any, obj *unstructured.Unstructured) (func(pipeline.GeneratedField) string, error) {
+func (r *reconciliation) generatedTexts(ctx context.Context, o operator.Outcome, doc map[string]any, obj *unstructured.Unstructured) (func(operator.GeneratedField) string, error) {
 	d := r.Pipeline.Downstreams[o.Downstream]
 	values := map[string]string{}
 	maps.Copy(values, r.record.objects[o.Object].unusual.get().generated)
@@ -128,7 +128,7 @@ func (r *reconciliation) generatedTexts(ctx context.Context, o pipeline.Outcome,
 			}
 		}
 	}
-	return func(g pipeline.GeneratedField) string {
+	return func(g operator.GeneratedField) string {
 		if text, ok := values[g.Key]; ok {
 			return text
 		}
@@ -137,7 +137,7 @@ func (r *reconciliation) generatedTexts(ctx context.Context, o pipeline.Outcome,
 }
 
 // dryRunDocument is the document of an apply by dry run.
-func (r *reconciliation) dryRunDocument(ctx context.Context, w *pipeline.Desired, o pipeline.Outcome) (map[string]any, error) {
+func (r *reconciliation) dryRunDocument(ctx context.Context, w *operator.Desired, o operator.Outcome) (map[string]any, error) {
 	o, held, err := r.readGenerated(ctx, o, nil)
 	if err != nil {
 		return nil, err

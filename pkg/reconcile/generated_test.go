@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // TestRandomText: a value has its length, every character of its set and no other, each about as often.
@@ -16,7 +16,7 @@ func TestRandomText(t *testing.T) {
 			t.Parallel()
 			const each = 2000
 			characters := set.Characters()
-			g := pipeline.GeneratedField{Length: each * len(characters), Characters: characters}
+			g := operator.GeneratedField{Length: each * len(characters), Characters: characters}
 			text := randomText(g)
 			if len(text) != g.Length {
 				t.Fatalf("%d characters, want %d", len(text), g.Length)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // handover is what a session knows about another process that was the leader before, while this one was a standby. The watches
@@ -71,7 +71,7 @@ const startOverAfter = time.Second
 
 // ensureLatest makes sure, by one request before the first write for an upstream that may be stale, that the cache has its
 // latest version. If it does not, the reconciliation starts over after the returned time.
-func (r *reconciliation) ensureLatest(ctx context.Context, d *pipeline.Decision) (after time.Duration, err error) {
+func (r *reconciliation) ensureLatest(ctx context.Context, d *operator.Decision) (after time.Duration, err error) {
 	lost := r.lost.any()
 	if r.Pipeline.HasRows() || r.Pipeline.Observing() || !lost && !r.mayBeCollected(d) && (r.isNewest() || !r.handover.mayLag(r.upstream)) {
 		return 0, nil

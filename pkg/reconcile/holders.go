@@ -11,20 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // isHolder reports whether an object contains others, which are deleted with it.
-func (r *reconciliation) isHolder(own pipeline.Owned) bool {
+func (r *reconciliation) isHolder(own operator.Owned) bool {
 	d := r.Pipeline.Downstreams[own.Downstream].Config
 	return decide.IsHolder(d.APIVersion, d.Kind)
 }
 
 // findContents reads what the status records of downstreams that the config no longer has, if one of these objects or of left contains
 // others, or left is to be deleted with the upstream. What may not be read counts as what must be kept. What could not be read is among them too, with an error.
-func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned) (found []pipeline.ForgottenObject, failed error) {
+func findContents(ctx context.Context, r *reconciliation, left []operator.Owned) (found []operator.ForgottenObject, failed error) {
 	recorded := r.Pipeline.Forgotten(r.upstream)
 	has := slices.ContainsFunc(left, r.isHolder) || r.upstream.GetDeletionTimestamp() != nil && len(left) > 0
 	for _, rec := range recorded {
@@ -35,7 +35,7 @@ func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned)
 	}
 	for _, rec := range recorded {
 		t, obj, err := r.readForgotten(ctx, &rec)
-		f := pipeline.ForgottenObject{Recorded: rec, Resource: t.GVR.GroupResource()}
+		f := operator.ForgottenObject{Recorded: rec, Resource: t.GVR.GroupResource()}
 		switch {
 		case err != nil && apply.Classify(err).Reason == apply.ReasonForbidden:
 			f.Referenced = decide.IsHolder(rec.APIVersion, rec.Kind)
@@ -55,9 +55,9 @@ func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned)
 // findOthers lists, for each of left that contains others, what belongs to another upstream that may exist and would be deleted with it: the
 // first by name, so that what is reported of it stays the same. An upstream that the watch does not show may be left over, or a match condition
 // cannot be evaluated for it: it is read, or an object whose upstream was made to go by force would keep this one, and nothing would end that.
-func findOthers(ctx context.Context, r *reconciliation, left []pipeline.Owned) (found []pipeline.OtherObject) {
+func findOthers(ctx context.Context, r *reconciliation, left []operator.Owned) (found []operator.OtherObject) {
 	type candidate struct {
-		pipeline.OtherObject
+		operator.OtherObject
 		uid types.UID
 	}
 	read := map[types.UID]bool{}
@@ -81,13 +81,13 @@ func findOthers(ctx context.Context, r *reconciliation, left []pipeline.Owned) (
 				break
 			}
 			for _, live := range r.Cache.Objects(i) {
-				at := pipeline.Ref{Namespace: live.Namespace, Name: live.Name}
-				if !holds(i, at, pipeline.Ref{}) {
+				at := operator.Ref{Namespace: live.Namespace, Name: live.Name}
+				if !holds(i, at, operator.Ref{}) {
 					continue
 				}
 				for _, of := range r.OwnersOf(live) {
 					if uid := r.ownerUID(of, live); uid != r.upstream.GetUID() && uid != "" && holds(i, at, of) {
-						others = append(others, candidate{pipeline.OtherObject{Downstream: i, At: at, Of: of}, uid})
+						others = append(others, candidate{operator.OtherObject{Downstream: i, At: at, Of: of}, uid})
 					}
 				}
 			}
@@ -103,7 +103,7 @@ func findOthers(ctx context.Context, r *reconciliation, left []pipeline.Owned) (
 }
 
 // releaseHolders takes our marks off forgotten objects that are kept because of what they contain, before that loses its own.
-func releaseHolders(ctx context.Context, r *reconciliation, kept []pipeline.ForgottenObject) error {
+func releaseHolders(ctx context.Context, r *reconciliation, kept []operator.ForgottenObject) error {
 	for _, f := range kept {
 		t, obj, err := r.readForgotten(ctx, &f.Recorded)
 		if err == nil && obj != nil {

@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // noteCountedInSync is noteInSync for an upstream that guard counts: Reconcile would not even write the status. A start does not reconcile
 // such an upstream before its next event. With shards it does: the upstream may have waited for a name, which Reconcile takes back.
-func (r *reconciliation) noteCountedInSync(ctx context.Context, d pipeline.Decision) {
+func (r *reconciliation) noteCountedInSync(ctx context.Context, d operator.Decision) {
 	if r.Shards != nil || !r.onlyEventsMatter() || !isInSync(d) {
 		return
 	}
@@ -28,7 +28,7 @@ func (r *reconciliation) noteCountedInSync(ctx context.Context, d pipeline.Decis
 
 // noteInSync notes whether there is nothing to do for the upstream until a watch shows another state of it, of its objects or of its inputs:
 // every object is as it should be, the status says so, and nothing is due later.
-func (r *reconciliation) noteInSync(ctx context.Context, d pipeline.Decision, verdict status.Verdict, after time.Duration) {
+func (r *reconciliation) noteInSync(ctx context.Context, d operator.Decision, verdict status.Verdict, after time.Duration) {
 	if after > 0 || ctx.Err() != nil || r.noSlot || !r.onlyEventsMatter() || !isInSync(d) {
 		return
 	}
@@ -45,9 +45,9 @@ func (r *reconciliation) onlyEventsMatter() bool {
 }
 
 // isInSync reports whether all objects are in sync, or not wanted and not there, and nothing else is to be done, now or later.
-func isInSync(d pipeline.Decision) bool {
-	return !d.Pending() && len(d.Leftovers) == 0 && !slices.ContainsFunc(d.Outcomes, func(o pipeline.Outcome) bool {
-		is := o.State == pipeline.StateInSync && o.Live != nil || o.State == pipeline.StateUnwanted && o.Live == nil
+func isInSync(d operator.Decision) bool {
+	return !d.Pending() && len(d.Leftovers) == 0 && !slices.ContainsFunc(d.Outcomes, func(o operator.Outcome) bool {
+		is := o.State == operator.StateInSync && o.Live != nil || o.State == operator.StateUnwanted && o.Live == nil
 		return !is || o.Theirs || o.RequeueAfter > 0
 	})
 }
@@ -63,14 +63,14 @@ func (r *record) clearInSync() {
 
 // IsInSync reports whether Reconcile has nothing to do for the upstream of that uid, according to its last reconcile or count. What happened
 // since then has an event.
-func (r *Reconciler) IsInSync(ref pipeline.Ref, uid types.UID) bool {
+func (r *Reconciler) IsInSync(ref operator.Ref, uid types.UID) bool {
 	rec := r.memory.peek(ref)
 	return rec != nil && rec.uid == uid && rec.isInSync()
 }
 
 // IsUnaffected reports whether an event that shows an object of an upstream as it was needs no work. Not while a response of the API server
 // counts: the last reconcile has decided about that, not about the object that the cache had.
-func (r *Reconciler) IsUnaffected(ref pipeline.Ref) bool {
+func (r *Reconciler) IsUnaffected(ref operator.Ref) bool {
 	rec := r.memory.peek(ref)
 	return rec != nil && rec.isInSync()
 }
@@ -82,16 +82,16 @@ func (r *record) isInSync() bool {
 }
 
 // CountInSync counts an upstream that IsInSync in the metrics, as Reconcile would. No worker may be at work.
-func (r *Reconciler) CountInSync(ref pipeline.Ref) {
+func (r *Reconciler) CountInSync(ref operator.Ref) {
 	rec := r.memory.peek(ref)
 	if rec == nil {
 		return
 	}
 	states := make([]countedState, len(rec.desired.Objects))
 	for k, o := range rec.desired.Objects {
-		states[k] = countedState{o.Downstream, pipeline.StateInSync}
+		states[k] = countedState{o.Downstream, operator.StateInSync}
 		if !o.Wanted {
-			states[k].state = pipeline.StateUnwanted
+			states[k].state = operator.StateUnwanted
 		}
 	}
 	r.countStates(rec, states)

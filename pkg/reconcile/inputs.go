@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/rules"
@@ -17,25 +18,25 @@ import (
 // readers are the upstreams that read each input, whether it exists or not.
 type readers struct {
 	mu sync.Mutex
-	by map[inputKey]map[pipeline.Ref]*pipeline.Listing
+	by map[inputKey]map[operator.Ref]*pipeline.Listing
 }
 
 // inputKey is where an input is, or of a list the namespace and the key of its objects.
 type inputKey struct {
 	input int
-	at    pipeline.Ref
+	at    operator.Ref
 	key   string
 }
 
 func keyOf(input int, ref pipeline.InputRef) (key inputKey, isRead bool) {
 	if l := ref.List; l != nil {
-		return inputKey{input, pipeline.Ref{Namespace: l.Namespace}, l.Key}, true
+		return inputKey{input, operator.Ref{Namespace: l.Namespace}, l.Key}, true
 	}
 	return inputKey{input: input, at: ref.At}, ref.At.Name != ""
 }
 
 // move replaces the inputs that an upstream read by those that it reads now.
-func (r *readers) move(reader pipeline.Ref, from, to []pipeline.InputRef) {
+func (r *readers) move(reader operator.Ref, from, to []pipeline.InputRef) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, ref := range from {
@@ -50,31 +51,31 @@ func (r *readers) move(reader pipeline.Ref, from, to []pipeline.InputRef) {
 			continue
 		}
 		if r.by == nil {
-			r.by = map[inputKey]map[pipeline.Ref]*pipeline.Listing{}
+			r.by = map[inputKey]map[operator.Ref]*pipeline.Listing{}
 		}
 		if r.by[key] == nil {
-			r.by[key] = map[pipeline.Ref]*pipeline.Listing{}
+			r.by[key] = map[operator.Ref]*pipeline.Listing{}
 		}
 		r.by[key][reader] = ref.List
 	}
 }
 
 // of lists the readers of an input's object.
-func (r *readers) of(input int, o Input) []pipeline.Ref {
+func (r *readers) of(input int, o Input) []operator.Ref {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	by := r.by[inputKey{input: input, at: pipeline.Ref{Namespace: o.GetNamespace(), Name: o.GetName()}}]
-	return slices.AppendSeq(make([]pipeline.Ref, 0, len(by)), maps.Keys(by))
+	by := r.by[inputKey{input: input, at: operator.Ref{Namespace: o.GetNamespace(), Name: o.GetName()}}]
+	return slices.AppendSeq(make([]operator.Ref, 0, len(by)), maps.Keys(by))
 }
 
 // ofLists lists the readers of lists that may have one of the objects, by namespace and key.
-func (r *readers) ofLists(input int, objects []Input) map[pipeline.Ref]*pipeline.Listing {
+func (r *readers) ofLists(input int, objects []Input) map[operator.Ref]*pipeline.Listing {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	found := map[pipeline.Ref]*pipeline.Listing{}
+	found := map[operator.Ref]*pipeline.Listing{}
 	for _, o := range objects {
 		for _, namespace := range []string{"", o.GetNamespace()} {
-			at, key := pipeline.Ref{Namespace: namespace}, o.Match().Key
+			at, key := operator.Ref{Namespace: namespace}, o.Match().Key
 			if key != "" {
 				maps.Copy(found, r.by[inputKey{input, at, key}])
 				maps.Copy(found, r.by[inputKey{input, at, ""}])
@@ -92,7 +93,7 @@ func (r *readers) ofLists(input int, objects []Input) map[pipeline.Ref]*pipeline
 
 // ReadersOf lists the upstreams that read an object of input i, whether it exists or not. states are the object before and after a
 // change; of a list the upstreams are those whose list has it in one of them.
-func (r *Reconciler) ReadersOf(i int, states []Input) []pipeline.Ref {
+func (r *Reconciler) ReadersOf(i int, states []Input) []operator.Ref {
 	s := r.Pipeline.Inputs[i]
 	switch {
 	case len(states) == 0:
@@ -106,7 +107,7 @@ func (r *Reconciler) ReadersOf(i int, states []Input) []pipeline.Ref {
 	}
 	// All readers share one budget: those for whom nothing is left find out for themselves.
 	budget := rules.NewBudget(context.Background())
-	var list []pipeline.Ref
+	var list []operator.Ref
 	for reader, l := range r.readers.ofLists(i, states) {
 		if s.Concerns(l, budget, matches) {
 			list = append(list, reader)
@@ -213,11 +214,11 @@ func (r *reconciliation) inputsRead() pipeline.Inputs {
 }
 
 // sibling returns what is kept of an object of the upstream's own, as the cache shows it or an answer that is newer.
-func (r *reconciliation) sibling(downstream int, at pipeline.Ref) map[string]any {
+func (r *reconciliation) sibling(downstream int, at operator.Ref) map[string]any {
 	cached := func() *drift.Live { return r.Cache.Live(downstream, at) }
 	live := cached()
 	if w := r.record.desired; w != nil {
-		isIt := func(o pipeline.DesiredObject) bool {
+		isIt := func(o operator.DesiredObject) bool {
 			return o.Downstream == downstream && o.Target == at && o.Wanted && o.Err == nil
 		}
 		if k := slices.IndexFunc(w.Objects, isIt); k >= 0 && k < len(r.record.objects) {
@@ -241,7 +242,7 @@ func (r *reconciliation) sibling(downstream int, at pipeline.Ref) map[string]any
 type foundObjects []foundInput
 
 // One implements pipeline.Objects.
-func (f foundObjects) One(s *pipeline.InputSource, _ pipeline.Ref) map[string]any {
+func (f foundObjects) One(s *pipeline.InputSource, _ operator.Ref) map[string]any {
 	if f[s.Index].one == nil {
 		return nil
 	}
@@ -266,7 +267,7 @@ func unpack(i Input) map[string]any {
 }
 
 // document is the whole document to send for downstream i; live is nil at creation.
-func (r *reconciliation) document(w *pipeline.Desired, k int, live *drift.Live) (map[string]any, error) {
+func (r *reconciliation) document(w *operator.Desired, k int, live *drift.Live) (map[string]any, error) {
 	document, err := r.Pipeline.Document(w, k, r.upstream, r.inputsRead(), live)
 	if err == nil {
 		document = r.withShard(marks.WithToken(r.Pipeline.Settings, document, r.token()))

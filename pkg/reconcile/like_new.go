@@ -10,7 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -41,22 +41,22 @@ func (r *reconciliation) verifiedAs(k int, live *drift.Live, rec *status.Recorde
 	case rec == nil || rec.UID != live.UID || t.uid == live.UID && t.contest.get().written != "":
 		return false, ""
 	}
-	isComplete := rec.State != string(pipeline.StateStale) && rec.State != string(pipeline.StateUpdate)
+	isComplete := rec.State != string(operator.StateStale) && rec.State != string(operator.StateUpdate)
 	return !isComplete || rec.Hash != "" && rec.Hash != live.Hash, ""
 }
 
 // needsVerification reports whether a write may have left derived values behind: an update has changed which fields are ours, the API server
 // has stored other values than were sent, and did not before, or the reverse, or it is not known whether an earlier update did. An object
 // without a spec in which we own everything has nothing derived.
-func (r *reconciliation) needsVerification(o pipeline.Outcome, in pipeline.Input, live *drift.Live, resp *unstructured.Unstructured,
+func (r *reconciliation) needsVerification(o operator.Outcome, in operator.Input, live *drift.Live, resp *unstructured.Unstructured,
 	doc map[string]any, isRewritten bool) bool {
 	d := r.Pipeline.Downstreams[o.Downstream]
-	if o.State != pipeline.StateUpdate && o.State != pipeline.StateRepair {
+	if o.State != operator.StateUpdate && o.State != operator.StateRepair {
 		return false
 	}
 	facts := in.Facts[o.Object]
 	isRewritten = isRewritten || facts.Baseline != nil && live.P == in.Desired.Objects[o.Object].Sum
-	return facts.Unverified || o.State == pipeline.StateUpdate && !d.OwnsFields() && (isRewritten || live.Shape != o.Live.Shape) &&
+	return facts.Unverified || o.State == operator.StateUpdate && !d.OwnsFields() && (isRewritten || live.Shape != o.Live.Shape) &&
 		drift.HasDerived(resp, doc, d.View.Manager)
 }
 
@@ -65,7 +65,7 @@ const maxCompared = 4
 
 // verify compares an updated object with a dry-run create of its document. What differs and has no other owner is set to what a new
 // object has; what stays is remembered, so that the status says it. An error is temporary: the object is verified later.
-func (r *reconciliation) verify(ctx context.Context, o pipeline.Outcome, in pipeline.Input, resp *unstructured.Unstructured, doc map[string]any) error {
+func (r *reconciliation) verify(ctx context.Context, o operator.Outcome, in operator.Input, resp *unstructured.Unstructured, doc map[string]any) error {
 	d, u := r.Pipeline.Downstreams[o.Downstream], &r.record.objects[o.Object].target.unusual
 	v := verification{uid: resp.GetUID(), hash: in.Desired.Objects[o.Object].Hash, isPending: true}
 	u.edit().verified = v
@@ -88,7 +88,7 @@ func (r *reconciliation) verify(ctx context.Context, o pipeline.Outcome, in pipe
 }
 
 // compareWith makes live like the new object n, and returns what still differs. ErrConflict: live has changed since.
-func (r *reconciliation) compareWith(ctx context.Context, n *newObject, o pipeline.Outcome, in pipeline.Input, live *unstructured.Unstructured,
+func (r *reconciliation) compareWith(ctx context.Context, n *newObject, o operator.Outcome, in operator.Input, live *unstructured.Unstructured,
 	doc map[string]any) ([]drift.Unlike, error) {
 	list, err := n.differences(ctx, live)
 	if err != nil || len(list) == 0 {
@@ -98,7 +98,7 @@ func (r *reconciliation) compareWith(ctx context.Context, n *newObject, o pipeli
 	if err != nil || fixed == nil {
 		return list, err
 	}
-	o.State = pipeline.StateInSync // what is returned is remembered, and not verified again
+	o.State = operator.StateInSync // what is returned is remembered, and not verified again
 	if err := r.rememberApplied(ctx, o, in, fixed, doc); err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (r *reconciliation) compareWith(ctx context.Context, n *newObject, o pipeli
 // makeLikeNew makes the fields of list those of a new object, as far as the API server lets it; it returns nil if it would change nothing.
 // By an apply with their live values they become ours; without them, the next one removes them, and the API server derives them again. This
 // leaves no other mark of ours, and also reaches into lists.
-func (r *reconciliation) makeLikeNew(ctx context.Context, o pipeline.Outcome, live *unstructured.Unstructured, doc map[string]any,
+func (r *reconciliation) makeLikeNew(ctx context.Context, o operator.Outcome, live *unstructured.Unstructured, doc map[string]any,
 	n *newObject, list []drift.Unlike) (*unstructured.Unstructured, error) {
 	list, err := n.possible(ctx, live, list)
 	t := r.target(o.Downstream, o.Target)
@@ -144,7 +144,7 @@ type newObject struct {
 }
 
 // newObject makes a dry-run create. If the API server refuses it, or cannot make one, the result knows nothing.
-func (r *reconciliation) newObject(ctx context.Context, o pipeline.Outcome, doc map[string]any) (*newObject, error) {
+func (r *reconciliation) newObject(ctx context.Context, o operator.Outcome, doc map[string]any) (*newObject, error) {
 	n := &newObject{client: r.client, view: &r.Pipeline.Downstreams[o.Downstream].View, target: r.target(o.Downstream, o.Target), doc: doc}
 	created, err := r.client.DryRunCreate(ctx, n.target, doc)
 	f := apply.Classify(err)

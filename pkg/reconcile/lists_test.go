@@ -14,6 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -77,11 +78,11 @@ func listedObject(p *pipeline.Pipeline, namespace, name string, data map[string]
 }
 
 // reading registers an upstream as a reader.
-func reading(r *Reconciler, namespace, name string, spec map[string]any) pipeline.Ref {
+func reading(r *Reconciler, namespace, name string, spec map[string]any) operator.Ref {
 	up := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	up.SetNamespace(namespace)
 	up.SetName(name)
-	ref := pipeline.Ref{Namespace: namespace, Name: name}
+	ref := operator.Ref{Namespace: namespace, Name: name}
 	r.readers.move(ref, nil, r.Pipeline.InputRefs(context.Background(), up))
 	return ref
 }

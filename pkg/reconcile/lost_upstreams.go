@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // lostUpstreams are upstreams that were deleted with the finalizer on them, and without a deletionTimestamp: an API server that deletes an
 // upstream at the moment that its finalizer is added may not see that. What was made for them is cleaned up as if they had waited for it.
 type lostUpstreams struct {
 	mu sync.Mutex
-	by map[pipeline.Ref]lostUpstream
+	by map[operator.Ref]lostUpstream
 	// added has the upstreams that got the finalizer since begun, and before those of the time before that.
 	added, before map[types.UID]struct{}
 	begun         time.Time
@@ -56,13 +56,13 @@ func (l *lostUpstreams) note(last *unstructured.Unstructured, now time.Time) {
 		return
 	}
 	if l.by == nil {
-		l.by = map[pipeline.Ref]lostUpstream{}
+		l.by = map[operator.Ref]lostUpstream{}
 	}
-	l.by[pipeline.Ref{Namespace: last.GetNamespace(), Name: last.GetName()}] = lostUpstream{last, now}
+	l.by[operator.Ref{Namespace: last.GetNamespace(), Name: last.GetName()}] = lostUpstream{last, now}
 }
 
 // get is the last state of the lost upstream of that name; nil for none.
-func (l *lostUpstreams) get(ref pipeline.Ref, now time.Time) *unstructured.Unstructured {
+func (l *lostUpstreams) get(ref operator.Ref, now time.Time) *unstructured.Unstructured {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if lost, ok := l.by[ref]; ok && now.Sub(lost.at) <= lostFor {
@@ -72,7 +72,7 @@ func (l *lostUpstreams) get(ref pipeline.Ref, now time.Time) *unstructured.Unstr
 	return nil
 }
 
-func (l *lostUpstreams) forget(ref pipeline.Ref) {
+func (l *lostUpstreams) forget(ref operator.Ref) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.by, ref)
@@ -91,7 +91,7 @@ func (r *Reconciler) NoteDeletedWithFinalizer(last *unstructured.Unstructured) {
 
 // cleanUpLost cleans up after the lost upstream of that name, if there is one. It returns false, and after how long to go on, if that is not
 // finished; a new upstream of the name waits for no more than one attempt.
-func (r *Reconciler) cleanUpLost(ctx context.Context, ref pipeline.Ref) (after time.Duration, finished bool) {
+func (r *Reconciler) cleanUpLost(ctx context.Context, ref operator.Ref) (after time.Duration, finished bool) {
 	last := r.lostUpstreams.get(ref, r.time())
 	if last == nil {
 		return 0, true
@@ -115,7 +115,7 @@ func (r *Reconciler) cleanUpLost(ctx context.Context, ref pipeline.Ref) (after t
 }
 
 // finalizeLost is the deletion of an upstream that is gone. done is true if there is nothing more to do for this process.
-func (r *Reconciler) finalizeLost(ctx context.Context, ref pipeline.Ref, last *unstructured.Unstructured) (after time.Duration, done bool) {
+func (r *Reconciler) finalizeLost(ctx context.Context, ref operator.Ref, last *unstructured.Unstructured) (after time.Duration, done bool) {
 	l := r.newReconciliation(ref, last)
 	defer l.releaseSlot()
 	l.upstreamGone = true

@@ -10,8 +10,8 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // markAnswer says whether the other upstream exists that an owner annotation names. A uid that is gone does not come back; that one
@@ -78,7 +78,7 @@ func (r *reconciliation) findNamed(ctx context.Context, live *drift.Live, known 
 
 // mayExist reports whether there is an upstream with that name and uid, or that cannot be found out. What the cache does not show is
 // read: the watch may lag, or see only a part.
-func (r *reconciliation) mayExist(ctx context.Context, at pipeline.Ref, uid types.UID) bool {
+func (r *reconciliation) mayExist(ctx context.Context, at operator.Ref, uid types.UID) bool {
 	switch {
 	case r.Cache.UpstreamUID(at) == uid:
 		return true
@@ -115,7 +115,7 @@ func (r *record) keepMark(object types.UID, answer *markAnswer) {
 }
 
 // applyAt is the apply of an update. Others may not hold our marks: if they own nothing else that the document has, it takes these.
-func (r *reconciliation) applyAt(ctx context.Context, o pipeline.Outcome, version string, doc map[string]any) (*unstructured.Unstructured, error) {
+func (r *reconciliation) applyAt(ctx context.Context, o operator.Outcome, version string, doc map[string]any) (*unstructured.Unstructured, error) {
 	t := r.target(o.Downstream, o.Target)
 	resp, err := r.client.ApplyAt(ctx, t, o.UID, version, doc)
 	if version != "" && apply.OwnsOnly(err, marks.Fields(r.Pipeline.Settings)) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -21,16 +22,16 @@ import (
 // for correctness: it is lost at a restart.
 type memory struct {
 	mu      sync.Mutex
-	records map[pipeline.Ref]*record
+	records map[operator.Ref]*record
 	// misses delay reads of upstreams that failed.
-	misses map[pipeline.Ref]*retryState
+	misses map[operator.Ref]*retryState
 }
 
 // record is the memory of one upstream. Only the worker that holds its key uses it, except for what mu guards.
 type record struct {
 	uid types.UID
 	// desired was rendered from the upstream at version; digest is of what rules and templates can read of it.
-	desired *pipeline.Desired
+	desired *operator.Desired
 	version string
 	digest  drift.Sum
 	// externalDigest is the digest of what others wrote to the upstream: if it changes, what failed is retried at once. Our own
@@ -135,7 +136,7 @@ type inputsMemory struct {
 // place is where a downstream was created, or may have been: a response can get lost.
 type place struct {
 	downstream int
-	at         pipeline.Ref
+	at         operator.Ref
 }
 
 // response is a live object in a response.
@@ -163,7 +164,7 @@ type baseline struct {
 // countedState is a state in which an object was counted.
 type countedState struct {
 	downstream int // or beforeIndex
-	state      pipeline.State
+	state      operator.State
 }
 
 // beforeIndex is the index that deletion.before has among the downstreams that are counted.
@@ -173,11 +174,11 @@ const beforeIndex = -1
 const freshFor = 15 * time.Second
 
 // missed returns the retry state of an upstream that could not be read; found drops it.
-func (m *memory) missed(ref pipeline.Ref) *retryState {
+func (m *memory) missed(ref operator.Ref) *retryState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.misses == nil {
-		m.misses = map[pipeline.Ref]*retryState{}
+		m.misses = map[operator.Ref]*retryState{}
 	}
 	if m.misses[ref] == nil {
 		m.misses[ref] = &retryState{}
@@ -185,21 +186,21 @@ func (m *memory) missed(ref pipeline.Ref) *retryState {
 	return m.misses[ref]
 }
 
-func (m *memory) found(ref pipeline.Ref) {
+func (m *memory) found(ref operator.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.misses, ref)
 }
 
 // record returns the memory of an upstream, which ref names. That of another uid is dropped.
-func (m *memory) record(ref pipeline.Ref, uid types.UID) *record {
+func (m *memory) record(ref operator.Ref, uid types.UID) *record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.records[ref]
 	if r == nil || r.uid != uid {
 		r = &record{uid: uid}
 		if m.records == nil {
-			m.records = map[pipeline.Ref]*record{}
+			m.records = map[operator.Ref]*record{}
 		}
 		m.records[ref] = r
 	}
@@ -207,24 +208,24 @@ func (m *memory) record(ref pipeline.Ref, uid types.UID) *record {
 }
 
 // peek returns the record if there is one.
-func (m *memory) peek(ref pipeline.Ref) *record {
+func (m *memory) peek(ref operator.Ref) *record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.records[ref]
 }
 
 // uids are the uids of the upstreams that it remembers.
-func (m *memory) uids() map[pipeline.Ref]types.UID {
+func (m *memory) uids() map[operator.Ref]types.UID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	uids := make(map[pipeline.Ref]types.UID, len(m.records))
+	uids := make(map[operator.Ref]types.UID, len(m.records))
 	for ref, r := range m.records {
 		uids[ref] = r.uid
 	}
 	return uids
 }
 
-func (m *memory) forget(ref pipeline.Ref) {
+func (m *memory) forget(ref operator.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.records, ref)
@@ -353,7 +354,7 @@ func (r *record) dropResponsesAbout(uid types.UID, of func(downstream int) bool)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dropResponses(func(i int, to response) bool { return of(i) && to.live.UID == uid })
-	if l := r.beforeRead.get().live; l != nil && l.UID == uid && of(pipeline.BeforeIndex) {
+	if l := r.beforeRead.get().live; l != nil && l.UID == uid && of(operator.BeforeIndex) {
 		r.beforeRead.reset()
 	}
 }
@@ -375,7 +376,7 @@ func (r *record) lastBeforeRead() (*drift.Live, time.Time) {
 
 // latest chooses between the object that the cache has at a target and our last response about it, which counts until then if the cache does
 // not show the object. The cache is read under the lock: an object is in the cache before its event drops the response.
-func (r *record) latest(i int, at pipeline.Ref, cache func() *drift.Live, now time.Time) (live *drift.Live, until time.Time) {
+func (r *record) latest(i int, at operator.Ref, cache func() *drift.Live, now time.Time) (live *drift.Live, until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	cached, m := cache(), r.objects[i]

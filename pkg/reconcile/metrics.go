@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -95,7 +95,7 @@ func (r *Reconciler) ForgetObjects() {
 }
 
 // statesOf are the states in which results are counted.
-func statesOf(results []pipeline.Result) []countedState {
+func statesOf(results []operator.Result) []countedState {
 	states := make([]countedState, len(results))
 	for i, result := range results {
 		states[i] = countedState{result.Outcome.Downstream, result.Outcome.State}
@@ -140,7 +140,7 @@ func (r *Reconciler) moveStates(rec *record, states []countedState) {
 // nameOf is how metrics call the object.
 func (r *Reconciler) nameOf(counted countedState) string {
 	if counted.downstream == beforeIndex {
-		return pipeline.BeforeName
+		return operator.BeforeName
 	}
 	return r.Pipeline.Downstreams[counted.downstream].Name
 }
@@ -192,7 +192,7 @@ func (r *Reconciler) NotReady() (reasons map[string]int, all int) {
 }
 
 // countBefore moves an upstream's deletion.before from the state in which it was counted to the current one; "" is none.
-func (r *Reconciler) countBefore(rec *record, state pipeline.State) {
+func (r *Reconciler) countBefore(rec *record, state operator.State) {
 	rec.count(func() {
 		states := slices.DeleteFunc(slices.Clone(rec.states), func(s countedState) bool { return s.downstream == beforeIndex })
 		if state != "" {

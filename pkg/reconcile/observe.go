@@ -10,8 +10,8 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // comparison is what an apply would change of an object, found without one.
@@ -44,10 +44,10 @@ func (c comparison) textFor(live *drift.Live, hash string) string {
 
 // observe replaces act in mode Observe: it logs what would be done, and reads what would be changed, to name the fields. It
 // reports whether that brought anything new to decide on.
-func (r *reconciliation) observe(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+func (r *reconciliation) observe(ctx context.Context, d *operator.Decision, in operator.Input) bool {
 	news := false
 	for _, o := range d.Outcomes {
-		if o.Action == pipeline.ActionApply && r.failures[o.Object] == nil {
+		if o.Action == operator.ActionApply && r.failures[o.Object] == nil {
 			news = r.compare(ctx, o, in) || news
 		}
 	}
@@ -59,7 +59,7 @@ func (r *reconciliation) observe(ctx context.Context, d *pipeline.Decision, in p
 
 // compare finds out which fields an apply would change. Values that the API server would normalize count as changes too: only a
 // dry run could tell, and mode Observe makes none.
-func (r *reconciliation) compare(ctx context.Context, o pipeline.Outcome, in pipeline.Input) bool {
+func (r *reconciliation) compare(ctx context.Context, o operator.Outcome, in operator.Input) bool {
 	i := o.Downstream
 	t, view := &r.record.objects[o.Object].target, &r.Pipeline.Downstreams[i].View
 	question := comparisonKeyOf(o.Live, in.Desired.Objects[o.Object].Hash)
@@ -84,10 +84,10 @@ func (r *reconciliation) compare(ctx context.Context, o pipeline.Outcome, in pip
 }
 
 // logHeldByObserve logs what would be done, once for each change of it.
-func (r *reconciliation) logHeldByObserve(d *pipeline.Decision) {
+func (r *reconciliation) logHeldByObserve(d *operator.Decision) {
 	var lines []string
 	for _, o := range append(d.Outcomes[:len(d.Outcomes):len(d.Outcomes)], d.Leftovers...) {
-		if o.Action == pipeline.ActionNone {
+		if o.Action == operator.ActionNone {
 			continue
 		}
 		name := r.Pipeline.Downstreams[o.Downstream].Name

@@ -10,6 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/guard"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -64,8 +65,8 @@ func (r *reconciliation) predecessorBaseline(i int, uid types.UID) *drift.Sum {
 
 // countFailing counts the upstream if the session that works meanwhile renders it, and this one does not. What its author has changed
 // since its status was written is intended.
-func (r *reconciliation) countFailing(d pipeline.Decision, c *guard.Counted) {
-	i := slices.IndexFunc(d.Outcomes, func(o pipeline.Outcome) bool { return o.State == pipeline.StateRenderFailed })
+func (r *reconciliation) countFailing(d operator.Decision, c *guard.Counted) {
+	i := slices.IndexFunc(d.Outcomes, func(o operator.Outcome) bool { return o.State == operator.StateRenderFailed })
 	if i < 0 || !r.predecessorRenders() || r.Pipeline.EditedSince(r.upstream) {
 		return
 	}
@@ -85,11 +86,11 @@ func (r *reconciliation) predecessorRenders() bool {
 		rec.mu.Lock()
 		defer rec.mu.Unlock()
 		if len(rec.states) > 0 {
-			return !slices.ContainsFunc(rec.states, func(s countedState) bool { return s.state == pipeline.StateRenderFailed })
+			return !slices.ContainsFunc(rec.states, func(s countedState) bool { return s.state == operator.StateRenderFailed })
 		}
 	}
 	recorded := r.recorded()
-	return len(recorded) > 0 && !slices.ContainsFunc(recorded, func(rec status.Recorded) bool { return rec.State == string(pipeline.StateRenderFailed) })
+	return len(recorded) > 0 && !slices.ContainsFunc(recorded, func(rec status.Recorded) bool { return rec.State == string(operator.StateRenderFailed) })
 }
 
 // counterpart is the downstream that one of the config before has become; -1 for none. sees is true if both have the same view,

@@ -8,13 +8,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // TestTakeOver: what a reload must not forget is taken over. Each field of the memory is either taken over or known not to be needed: a new one
 // has to be added here.
 func TestTakeOver(t *testing.T) {
-	at := pipeline.Ref{Namespace: "ns", Name: "a"}
+	at := operator.Ref{Namespace: "ns", Name: "a"}
 	old, now := &record{uid: "up"}, &record{uid: "up"}
 	object := old.objectOf(slot{downstream: 1})
 	object.uid, object.at = "live", at
@@ -64,7 +64,7 @@ func TestCascadesAreTakenOver(t *testing.T) {
 	after.NoteDeleting("b", []string{"foregroundDeletion"})
 	after.NoteDeleting("a", nil) // the garbage collector has removed its finalizer
 	after.InheritLeaving(&before)
-	for uid, want := range map[types.UID]pipeline.Cascade{"a": pipeline.CascadeOrphan, "b": pipeline.CascadeForeground} {
+	for uid, want := range map[types.UID]operator.Cascade{"a": operator.CascadeOrphan, "b": operator.CascadeForeground} {
 		if got := after.cascades.of(uid); got != want {
 			t.Errorf("%s: %q, want %q", uid, got, want)
 		}

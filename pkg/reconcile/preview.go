@@ -13,9 +13,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // dryRun is a reconciliation that writes nothing. It takes the same steps as any other, except for the upstream's finalizer,
@@ -26,7 +26,7 @@ type dryRun struct {
 	answers *apply.DryRun
 	finding *Finding
 	// last is the final decision.
-	last pipeline.Decision
+	last operator.Decision
 	// changes are the changes of desired objects that would be written, by index; leftovers those of objects that are left over, by
 	// uid.
 	changes   map[int]*Change
@@ -46,7 +46,7 @@ type PreviewOptions struct {
 }
 
 // Preview returns what Reconcile would do for one upstream; nil if there is nothing to report. It writes and remembers nothing.
-func (r *Reconciler) Preview(ctx context.Context, ref pipeline.Ref, o PreviewOptions) (*Finding, error) {
+func (r *Reconciler) Preview(ctx context.Context, ref operator.Ref, o PreviewOptions) (*Finding, error) {
 	l, err := r.begin(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("inspecting %s %s: %w", r.Pipeline.Upstream.GVK.Kind, ref, err)
@@ -84,10 +84,10 @@ func (t *dryRun) decide(ctx context.Context) {
 		d := decide.Decide(t.Pipeline.Settings, in)
 		if round == 0 {
 			d = t.countForGuard(ctx, d)
-			t.finding.Decision = pipeline.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: slices.Clone(d.Leftovers), Finalizer: d.Finalizer}
+			t.finding.Decision = operator.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: slices.Clone(d.Leftovers), Finalizer: d.Finalizer}
 		}
-		if d.Finalizer != pipeline.FinalizerLeave {
-			t.finding.Finalizer, d.Finalizer = d.Finalizer, pipeline.FinalizerLeave
+		if d.Finalizer != operator.FinalizerLeave {
+			t.finding.Finalizer, d.Finalizer = d.Finalizer, operator.FinalizerLeave
 		}
 		t.last = d
 		if t.dropDone(&d); !d.Pending() {
@@ -102,7 +102,7 @@ func (t *dryRun) decide(ctx context.Context) {
 }
 
 // countForGuard counts what the config's guard counts, by the same dry runs. It returns the decision after them.
-func (t *dryRun) countForGuard(ctx context.Context, d pipeline.Decision) pipeline.Decision {
+func (t *dryRun) countForGuard(ctx context.Context, d operator.Decision) operator.Decision {
 	if t.Pipeline.Config.Guard == nil {
 		return d
 	}
@@ -112,7 +112,7 @@ func (t *dryRun) countForGuard(ctx context.Context, d pipeline.Decision) pipelin
 }
 
 // assumeWritten replaces the live objects by what the writes would have left.
-func (t *dryRun) assumeWritten(in *pipeline.Input) {
+func (t *dryRun) assumeWritten(in *operator.Input) {
 	for i, live := range t.after {
 		if i >= len(in.Facts) {
 			continue
@@ -120,36 +120,36 @@ func (t *dryRun) assumeWritten(in *pipeline.Input) {
 		p := live.P
 		f := &in.Facts[i]
 		f.Live, f.Trusted, f.Baseline, f.Spaced = live, true, &p, 0
-		in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own pipeline.Owned) bool { return own.Live.UID == live.UID })
+		in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own operator.Owned) bool { return own.Live.UID == live.UID })
 	}
 }
 
 // dropDone removes the actions for objects that are done.
-func (t *dryRun) dropDone(d *pipeline.Decision) {
+func (t *dryRun) dropDone(d *operator.Decision) {
 	d.Outcomes, d.Leftovers = slices.Clone(d.Outcomes), slices.Clone(d.Leftovers)
 	for i := range d.Outcomes {
 		if t.after[d.Outcomes[i].Object] != nil {
-			d.Outcomes[i].Action = pipeline.ActionNone
+			d.Outcomes[i].Action = operator.ActionNone
 		}
 	}
 	for i := range d.Leftovers {
 		if t.leftovers[d.Leftovers[i].UID] != nil {
-			d.Leftovers[i].Action = pipeline.ActionNone
+			d.Leftovers[i].Action = operator.ActionNone
 		}
 	}
 }
 
 // readWhole reads the objects that are about to be acted on, if whole ones are wanted. A change of one that cannot be read has
 // no Before.
-func (t *dryRun) readWhole(ctx context.Context, d pipeline.Decision) {
+func (t *dryRun) readWhole(ctx context.Context, d operator.Decision) {
 	if !t.options.Documents {
 		return
 	}
 	for _, o := range append(slices.Clone(d.Outcomes), d.Leftovers...) {
-		if o.Action == pipeline.ActionNone || o.Live == nil || t.before[o.Live.UID] != nil {
+		if o.Action == operator.ActionNone || o.Live == nil || t.before[o.Live.UID] != nil {
 			continue
 		}
-		obj, err := t.client.Get(ctx, t.target(o.Downstream, pipeline.Ref{Namespace: o.Live.Namespace, Name: o.Live.Name}))
+		obj, err := t.client.Get(ctx, t.target(o.Downstream, operator.Ref{Namespace: o.Live.Namespace, Name: o.Live.Name}))
 		if err == nil && obj.GetUID() == o.Live.UID {
 			t.before[o.Live.UID] = obj
 		}
@@ -157,7 +157,7 @@ func (t *dryRun) readWhole(ctx context.Context, d pipeline.Decision) {
 }
 
 // change starts the description of an outcome.
-func (t *dryRun) change(o pipeline.Outcome, action ChangeAction) *Change {
+func (t *dryRun) change(o operator.Outcome, action ChangeAction) *Change {
 	d := t.Pipeline.Downstreams[o.Downstream]
 	c := &Change{Index: o.Downstream, Downstream: d.Name, Object: o.Object, Kind: d.Kind.GVK, Target: o.Target, Action: action, State: o.State, Reason: o.Message,
 		Live: o.Live, Theirs: o.Theirs, Risk: o.LostValues}
@@ -171,9 +171,9 @@ func (t *dryRun) change(o pipeline.Outcome, action ChangeAction) *Change {
 func (t *dryRun) addChanges() {
 	for _, o := range t.last.Outcomes {
 		c := t.changes[o.Object]
-		isStale := o.State == pipeline.StateStale
+		isStale := o.State == operator.StateStale
 		switch {
-		case c == nil || c.Action == ChangeLeave && o.State == pipeline.StateInSync || c.Action == ChangeNone && isStale:
+		case c == nil || c.Action == ChangeLeave && o.State == operator.StateInSync || c.Action == ChangeNone && isStale:
 			c = t.change(o, idleActionOf(o))
 		case isStale && c.Note == "":
 			c.Note = o.Message
@@ -192,7 +192,7 @@ func (t *dryRun) addChanges() {
 }
 
 // stateOf is the state in which a change was first decided, or the last one if it only needed a dry run.
-func stateOf(c *Change, o pipeline.Outcome) pipeline.State {
+func stateOf(c *Change, o operator.Outcome) operator.State {
 	if c.Action == ChangeLeave {
 		c.Reason = o.Message
 		return o.State
@@ -201,7 +201,7 @@ func stateOf(c *Change, o pipeline.Outcome) pipeline.State {
 }
 
 // addLeftovers adds what would be deleted or released, and what would be kept though it is not desired.
-func (t *dryRun) addLeftovers(list []pipeline.Outcome) {
+func (t *dryRun) addLeftovers(list []operator.Outcome) {
 	for _, o := range list {
 		if t.leftovers[o.UID] == nil {
 			c := t.change(o, idleActionOf(o))

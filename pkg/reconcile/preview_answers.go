@@ -10,21 +10,21 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // readAnswers handles the API server's responses. It reports whether deciding again may bring something new.
-func (t *dryRun) readAnswers(ctx context.Context, d pipeline.Decision, in pipeline.Input) bool {
+func (t *dryRun) readAnswers(ctx context.Context, d operator.Decision, in operator.Input) bool {
 	news := false
 	for _, o := range d.Outcomes {
 		at := t.target(o.Downstream, o.Target)
 		switch {
-		case o.Action == pipeline.ActionNone || t.changes[o.Object] != nil && t.changes[o.Object].Failure != nil:
+		case o.Action == operator.ActionNone || t.changes[o.Object] != nil && t.changes[o.Object].Failure != nil:
 		case t.failures[o.Object] != nil:
 			news = t.previewRefused(at, o, in) || news
-		case o.Action == pipeline.ActionCompare:
+		case o.Action == operator.ActionCompare:
 			t.noteReportedDrift(o, t.answers.Answer(at))
-		case o.Action == pipeline.ActionDelete:
+		case o.Action == operator.ActionDelete:
 			t.previewRecreate(ctx, at, o, in)
 			news = true
 		case t.answers.Error(at) == nil && t.answers.Answer(at) != nil:
@@ -33,7 +33,7 @@ func (t *dryRun) readAnswers(ctx context.Context, d pipeline.Decision, in pipeli
 		}
 	}
 	for _, o := range d.Leftovers {
-		if o.Action != pipeline.ActionNone && t.leftovers[o.UID] == nil {
+		if o.Action != operator.ActionNone && t.leftovers[o.UID] == nil {
 			news = t.previewLeftover(o) || news
 		}
 	}
@@ -41,7 +41,7 @@ func (t *dryRun) readAnswers(ctx context.Context, d pipeline.Decision, in pipeli
 }
 
 // accepted is about a write that the API server accepts.
-func (t *dryRun) accepted(o pipeline.Outcome, answer *unstructured.Unstructured, in pipeline.Input) {
+func (t *dryRun) accepted(o operator.Outcome, answer *unstructured.Unstructured, in operator.Input) {
 	c := t.change(o, actionOf(o))
 	c.Document = t.documentFor(o, in)
 	live, err := t.Pipeline.Downstreams[o.Downstream].View.Live(answer)
@@ -51,8 +51,8 @@ func (t *dryRun) accepted(o pipeline.Outcome, answer *unstructured.Unstructured,
 	live.NeedsTakeover, live.HasPreviousNames = false, false
 	c.After = answer
 	t.after[o.Object], t.changes[o.Object] = live, c
-	if o.Live != nil && o.Action == pipeline.ActionApply && !o.Live.NeedsTakeover && live.P == o.Live.P && live.Hash == o.Live.Hash && !o.Live.Extra {
-		c.Action, c.State, c.Reason = ChangeNone, pipeline.StateInSync, "the API server normalizes it; an apply would change nothing"
+	if o.Live != nil && o.Action == operator.ActionApply && !o.Live.NeedsTakeover && live.P == o.Live.P && live.Hash == o.Live.Hash && !o.Live.Extra {
+		c.Action, c.State, c.Reason = ChangeNone, operator.StateInSync, "the API server normalizes it; an apply would change nothing"
 		return
 	}
 	t.explain(c, answer)
@@ -71,7 +71,7 @@ func (t *dryRun) explain(c *Change, answer *unstructured.Unstructured) {
 }
 
 // noteReportedDrift is about drift that drift.policy Report leaves alone.
-func (t *dryRun) noteReportedDrift(o pipeline.Outcome, answer *unstructured.Unstructured) {
+func (t *dryRun) noteReportedDrift(o operator.Outcome, answer *unstructured.Unstructured) {
 	if answer == nil {
 		return
 	}
@@ -83,7 +83,7 @@ func (t *dryRun) noteReportedDrift(o pipeline.Outcome, answer *unstructured.Unst
 
 // previewRecreate is about an object that would be deleted and recreated. The API server is asked under another name, since its
 // own is taken.
-func (t *dryRun) previewRecreate(ctx context.Context, at apply.Target, o pipeline.Outcome, in pipeline.Input) {
+func (t *dryRun) previewRecreate(ctx context.Context, at apply.Target, o operator.Outcome, in operator.Input) {
 	c := t.change(o, ChangeRecreate)
 	c.Document = t.documentFor(o, in)
 	if made, err := t.client.DryRunCreate(ctx, at, c.Document); err == nil {
@@ -99,7 +99,7 @@ func (t *dryRun) previewRecreate(ctx context.Context, at apply.Target, o pipelin
 
 // previewRefused is about a write that failed. If the failure says nothing about the write itself, the decision stands, and its
 // consequences are worked out without a response.
-func (t *dryRun) previewRefused(at apply.Target, o pipeline.Outcome, in pipeline.Input) bool {
+func (t *dryRun) previewRefused(at apply.Target, o operator.Outcome, in operator.Input) bool {
 	i := o.Object
 	note := inconclusive(t.answers.Error(at), at)
 	if note == "" {
@@ -128,7 +128,7 @@ func (t *dryRun) previewRefused(at apply.Target, o pipeline.Outcome, in pipeline
 	if t.explain(c, nil); c.Before != nil {
 		c.After = patched(c.Before, c.Drift, c.Document)
 		if len(c.Drift) == 0 {
-			c.Action, c.State, c.Reason = ChangeNone, pipeline.StateInSync, ""
+			c.Action, c.State, c.Reason = ChangeNone, operator.StateInSync, ""
 		}
 	}
 	return true
@@ -136,7 +136,7 @@ func (t *dryRun) previewRefused(at apply.Target, o pipeline.Outcome, in pipeline
 
 // makesNamespace reports whether the upstream wants a Namespace of that name.
 func (t *dryRun) makesNamespace(name string) bool {
-	return slices.ContainsFunc(t.record.desired.Objects, func(o pipeline.DesiredObject) bool {
+	return slices.ContainsFunc(t.record.desired.Objects, func(o operator.DesiredObject) bool {
 		kind := t.Pipeline.Downstreams[o.Downstream].GVK().GroupKind()
 		return o.Wanted && o.Target.Name == name && kind == schema.GroupKind{Kind: "Namespace"}
 	})
@@ -158,8 +158,8 @@ func inconclusive(err error, at apply.Target) string {
 }
 
 // documentFor is what would be sent.
-func (t *dryRun) documentFor(o pipeline.Outcome, in pipeline.Input) map[string]any {
-	if o.Action == pipeline.ActionDelete {
+func (t *dryRun) documentFor(o operator.Outcome, in operator.Input) map[string]any {
+	if o.Action == operator.ActionDelete {
 		o.Live = nil // the new one begins anew
 	}
 	doc, err := t.reconciliation.document(in.Desired, o.Object, o.Live)
@@ -170,7 +170,7 @@ func (t *dryRun) documentFor(o pipeline.Outcome, in pipeline.Input) map[string]a
 }
 
 // assumedLive is the object as it would be if the API server changed nothing of the document.
-func (t *dryRun) assumedLive(o pipeline.Outcome, doc map[string]any, in pipeline.Input) *drift.Live {
+func (t *dryRun) assumedLive(o operator.Outcome, doc map[string]any, in operator.Input) *drift.Live {
 	u := (&unstructured.Unstructured{Object: doc}).DeepCopy()
 	u.SetUID(o.UID)
 	live, err := t.Pipeline.Downstreams[o.Downstream].View.Live(u)
@@ -185,7 +185,7 @@ func (t *dryRun) assumedLive(o pipeline.Outcome, doc map[string]any, in pipeline
 
 // previewLeftover is about an object that is at no target and would be deleted or released. It reports whether deciding again
 // may bring something new.
-func (t *dryRun) previewLeftover(o pipeline.Outcome) bool {
+func (t *dryRun) previewLeftover(o operator.Outcome) bool {
 	c := t.change(o, actionOf(o))
 	c.Leftover = true
 	t.leftovers[o.UID] = c
@@ -199,7 +199,7 @@ func (t *dryRun) previewLeftover(o pipeline.Outcome) bool {
 		delete(t.failures, o.Object)
 		t.record.noteGone(o.UID, t.now)
 	}
-	if answer := t.answers.Answer(at); o.Action == pipeline.ActionRelease && answer != nil {
+	if answer := t.answers.Answer(at); o.Action == operator.ActionRelease && answer != nil {
 		c.After = answer
 	}
 	return true

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -49,7 +50,7 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 		switch {
 		case o.Live.Deleting:
 			c.Action = ChangeWait
-		case o.Action == pipeline.ActionNone && o.State == pipeline.StateDelete:
+		case o.Action == operator.ActionNone && o.State == operator.StateDelete:
 			c.Note = "the garbage collector deletes it"
 		}
 		t.leftovers[o.UID] = c
@@ -59,8 +60,8 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 }
 
 // recordedBefore is the outcome of deletion.before that is to be recorded and lets the downstreams go; nil if there is none.
-func recordedBefore(p *pipeline.Pipeline, d pipeline.Decision) *status.Recorded {
-	if d.Before == nil || d.Before.Action != pipeline.ActionRecord {
+func recordedBefore(p *pipeline.Pipeline, d operator.Decision) *status.Recorded {
+	if d.Before == nil || d.Before.Action != operator.ActionRecord {
 		return nil
 	}
 	if r := decide.BeforeRecord(p.Settings, *d.Before); decide.BeforePassed(p.Settings, &r) {
@@ -72,8 +73,8 @@ func recordedBefore(p *pipeline.Pipeline, d pipeline.Decision) *status.Recorded 
 // waitForBefore reports the downstreams that wait for deletion.before.
 func (t *dryRun) waitForBefore() {
 	for _, own := range t.findLeftovers(nil, t.ownedByDownstream()) {
-		o := pipeline.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: pipeline.StateWaiting,
-			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "it is kept until " + pipeline.BeforeName + " is done"}
+		o := operator.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: operator.StateWaiting,
+			Target: operator.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "it is kept until " + operator.BeforeName + " is done"}
 		c := t.change(o, ChangeWait)
 		c.Leftover = true
 		t.leftovers[o.UID] = c
@@ -81,8 +82,8 @@ func (t *dryRun) waitForBefore() {
 }
 
 // beforeChange describes the change of the deletion.before object.
-func (t *dryRun) beforeChange(o pipeline.Outcome) Change {
-	c := Change{Index: pipeline.BeforeIndex, Downstream: pipeline.BeforeName, Target: o.Target, Action: ChangeWait, State: o.State,
+func (t *dryRun) beforeChange(o operator.Outcome) Change {
+	c := Change{Index: operator.BeforeIndex, Downstream: operator.BeforeName, Target: o.Target, Action: ChangeWait, State: o.State,
 		Reason: o.Message, Live: o.Live, Theirs: o.Theirs}
 	if o.Earlier != nil {
 		c.Kind = schema.FromAPIVersionAndKind(o.Earlier.APIVersion, o.Earlier.Kind)
@@ -90,9 +91,9 @@ func (t *dryRun) beforeChange(o pipeline.Outcome) Change {
 		c.Kind = t.Pipeline.Before.Object.Kind.GVK
 	}
 	switch {
-	case o.Action == pipeline.ActionCreate && o.State == pipeline.StateCreate: // else it has failed, and is only tried again
+	case o.Action == operator.ActionCreate && o.State == operator.StateCreate: // else it has failed, and is only tried again
 		c.Action = ChangeCreate
-	case o.Action == pipeline.ActionDelete:
+	case o.Action == operator.ActionDelete:
 		c.Action = ChangeDelete
 	}
 	return c
@@ -101,8 +102,8 @@ func (t *dryRun) beforeChange(o pipeline.Outcome) Change {
 // previewUnselected reports what a config that no longer selects an upstream leaves.
 func (t *dryRun) previewUnselected() {
 	for _, own := range t.findLeftovers(nil, t.ownedByDownstream()) {
-		o := pipeline.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: pipeline.StateLeftover,
-			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "the config does not select its upstream"}
+		o := operator.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: operator.StateLeftover,
+			Target: operator.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "the config does not select its upstream"}
 		c := t.change(o, ChangeLeftover)
 		c.Leftover = true
 		t.leftovers[o.UID] = c

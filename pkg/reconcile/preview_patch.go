@@ -10,14 +10,14 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // afterTakeOver is for dry runs: it replaces the response to an apply by what the API server would store after a takeover and
 // that apply. Dry runs do not add up, so the apply's response knows nothing of the takeover. Fields that are taken over and not
 // desired are removed, and what the API server then defaults comes back, whoever owned it. An apply may also be refused only
 // because of fields that would be removed by then. Any other response is returned as it is.
-func (r *reconciliation) afterTakeOver(ctx context.Context, o pipeline.Outcome, taken *unstructured.Unstructured, doc map[string]any,
+func (r *reconciliation) afterTakeOver(ctx context.Context, o operator.Outcome, taken *unstructured.Unstructured, doc map[string]any,
 	resp *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
 	if taken == nil || !r.client.Dry() {
 		return resp, err

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -19,7 +19,7 @@ import (
 // are no longer desired. It returns the outcome with the current object – we keep an initial field that only such a manager
 // owned – and the object itself, or nil if there was nothing to take over. If the object is gone or another one has its name,
 // the apply fails accordingly.
-func (r *reconciliation) takeOverFields(ctx context.Context, o pipeline.Outcome) (pipeline.Outcome, *unstructured.Unstructured, error) {
+func (r *reconciliation) takeOverFields(ctx context.Context, o operator.Outcome) (operator.Outcome, *unstructured.Unstructured, error) {
 	if o.Live == nil || !o.Live.NeedsTakeover {
 		return o, nil, nil
 	}
@@ -68,7 +68,7 @@ func present(field string, keys []string, have map[string]string) []fieldpath.Pa
 }
 
 // replaceMarks gives an object with updatePolicy CreateOnly the current marks.
-func (r *reconciliation) replaceMarks(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
+func (r *reconciliation) replaceMarks(ctx context.Context, o operator.Outcome, in operator.Input) error {
 	i := o.Downstream
 	t, view := r.target(i, o.Target), &r.Pipeline.Downstreams[i].View
 	doc, err := r.document(in.Desired, o.Object, o.Live)
@@ -101,8 +101,8 @@ func (r *reconciliation) replaceMarks(ctx context.Context, o pipeline.Outcome, i
 }
 
 // markOwner puts the owner annotation of an object in the place of its owner reference.
-func (r *reconciliation) markOwner(ctx context.Context, o pipeline.Outcome) error {
-	t := r.target(o.Downstream, pipeline.Ref{Namespace: o.Live.Namespace, Name: o.Live.Name})
+func (r *reconciliation) markOwner(ctx context.Context, o operator.Outcome) error {
+	t := r.target(o.Downstream, operator.Ref{Namespace: o.Live.Namespace, Name: o.Live.Name})
 	obj, err := r.client.Get(ctx, t)
 	if errors.Is(err, apply.ErrGone) || err == nil && obj.GetUID() != o.UID {
 		r.record.noteGone(o.UID, r.now)
@@ -122,7 +122,7 @@ func (r *reconciliation) markOwner(ctx context.Context, o pipeline.Outcome) erro
 	if r.record.objects[o.Object].uid == o.UID { // else it is at no target
 		r.countWrite(o.Object, o.Live.Hash)
 	} else {
-		r.removals.write(place{o.Downstream, pipeline.Ref{Namespace: o.Live.Namespace, Name: o.Live.Name}}, r.spacing(), r.now)
+		r.removals.write(place{o.Downstream, operator.Ref{Namespace: o.Live.Namespace, Name: o.Live.Name}}, r.spacing(), r.now)
 	}
 	live, err := r.liveOf(r.Pipeline.Downstreams[o.Downstream], resp)
 	if err == nil {

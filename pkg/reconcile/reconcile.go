@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/guard"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -27,7 +28,7 @@ type reconciliation struct {
 	*Reconciler
 	// client makes the requests of this reconciliation: the session's own, or that of a dry run.
 	client   *apply.Client
-	ref      pipeline.Ref
+	ref      operator.Ref
 	upstream *unstructured.Unstructured
 	record   *record
 	selected bool
@@ -36,11 +37,11 @@ type reconciliation struct {
 	now     time.Time
 	// failures are by the index of the desired object; backingOff marks those that failed before and still wait.
 	// unremoved are objects at no target that could not be removed.
-	failures   map[int]*pipeline.Failure
+	failures   map[int]*operator.Failure
 	backingOff map[int]bool
 	unremoved  map[types.UID]bool
 	// unseen are objects of ours that were read and that the cache does not show; unread those that could not be read.
-	unseen, unread []pipeline.Owned
+	unseen, unread []operator.Owned
 	// upstreamFailed is true if a request for the upstream itself failed.
 	upstreamFailed bool
 	// minRetry is the longest Retry-After of the API server.
@@ -78,7 +79,7 @@ type reconciliation struct {
 
 // Reconcile reconciles one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns after how
 // long to reconcile again; zero means at the next event.
-func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Duration {
+func (r *Reconciler) Reconcile(ctx context.Context, ref operator.Ref) time.Duration {
 	if err := r.releaseOrphanedBefore(ctx, ref); err != nil {
 		return r.readFailed(ref, err)
 	}
@@ -136,10 +137,10 @@ func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
 		return wait
 	}
 	r.skipBackingOff()
-	var decision pipeline.Decision
+	var decision operator.Decision
 	for round := range maxRounds {
-		var in pipeline.Input
-		in, decision = r.decide(func() pipeline.Input { return r.gatherAll(ctx) })
+		var in operator.Input
+		in, decision = r.decide(func() operator.Input { return r.gatherAll(ctx) })
 		r.notifyObserver(func(o Observer) { o.Decided(in, decision) })
 		if round == 0 && r.heldByGuard(ctx, decision) && !r.Pipeline.Paused(r.upstream) { // which does nothing, and says so
 			return r.hold(ctx)
@@ -160,7 +161,7 @@ func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
 }
 
 // reportAndAct is act, after the status of an upstream that is not selected: nothing finds it again once its downstreams are gone.
-func (r *reconciliation) reportAndAct(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+func (r *reconciliation) reportAndAct(ctx context.Context, d *operator.Decision, in operator.Input) bool {
 	if !r.selected {
 		r.writeUnselected(ctx, *d)
 	}
@@ -169,7 +170,7 @@ func (r *reconciliation) reportAndAct(ctx context.Context, d *pipeline.Decision,
 
 // gatherAll gathers what the cache shows and what it does not show, in each round: the status must go on recording what the
 // cache has just lost until it is gone.
-func (r *reconciliation) gatherAll(ctx context.Context) pipeline.Input {
+func (r *reconciliation) gatherAll(ctx context.Context) operator.Input {
 	r.findNamedOwners(ctx)
 	r.checkTerminating(ctx)
 	in := r.gather(ctx)
@@ -189,7 +190,7 @@ func (r *reconciliation) gatherAll(ctx context.Context) pipeline.Input {
 }
 
 // begin returns the reconciliation of an upstream; nil if there is nothing to do, or nobody knows whether it is one.
-func (r *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (*reconciliation, error) {
+func (r *Reconciler) begin(ctx context.Context, ref operator.Ref) (*reconciliation, error) {
 	l, err := r.beginAny(ctx, ref)
 	if l != nil && l.unknown {
 		l.releaseSlot()
@@ -200,7 +201,7 @@ func (r *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (*reconciliati
 }
 
 // beginAny is begin, also for one that is unknown.
-func (r *Reconciler) beginAny(ctx context.Context, ref pipeline.Ref) (begun *reconciliation, err error) {
+func (r *Reconciler) beginAny(ctx context.Context, ref operator.Ref) (begun *reconciliation, err error) {
 	ahead := r.memory.peek(ref).writtenUpstream()
 	cached, err := r.Cache.Upstream(ref)
 	if err != nil {
@@ -246,16 +247,16 @@ func (r *reconciliation) hasNothing() bool {
 	return !r.hasFinalizer() && len(r.owned()) == 0 && len(r.record.unusual.get().unconfirmed) == 0 && !report.SaysItIsKept(r.Pipeline.Settings, r.upstream)
 }
 
-func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstructured) *reconciliation {
+func (r *Reconciler) newReconciliation(ref operator.Ref, up *unstructured.Unstructured) *reconciliation {
 	if rec := r.memory.peek(ref); rec != nil && rec.uid != up.GetUID() {
 		r.forget(ref) // the one before was deleted between two reconciliations
 		r.cascades.forget(rec.uid)
 	}
 	key := ref
-	if at := (pipeline.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}); at == ref { // it shares the memory of the cached upstream
+	if at := (operator.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}); at == ref { // it shares the memory of the cached upstream
 		key = at
 	}
-	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: r.time(), failures: map[int]*pipeline.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{},
+	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: r.time(), failures: map[int]*operator.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{},
 		record: r.memory.record(key, up.GetUID()), begun: r.isCounting()}
 	l.record.clearInSync()
 	l.record.retrySlowRendering(l.now)
@@ -275,7 +276,7 @@ func (r *reconciliation) skipBackingOff() {
 // beginUncached is about an upstream that is not in the cache. If the config selects by labels or match conditions, it may exist without
 // meeting them: only reading it tells, and then its downstreams are unwanted. If it meets them (again), it is on its way into the cache. Marks can
 // name any namespace; upstreams in one that is not watched are somebody else's.
-func (r *Reconciler) beginUncached(ctx context.Context, ref pipeline.Ref) (*reconciliation, error) {
+func (r *Reconciler) beginUncached(ctx context.Context, ref operator.Ref) (*reconciliation, error) {
 	if r.Pipeline.HasRows() {
 		return r.beginGone(ctx, ref), nil
 	}
@@ -315,7 +316,7 @@ func (r *Reconciler) beginUncached(ctx context.Context, ref pipeline.Ref) (*reco
 }
 
 // beginDeselected is about an upstream that exists and is not selected.
-func (r *Reconciler) beginDeselected(ctx context.Context, ref pipeline.Ref, up *unstructured.Unstructured) *reconciliation {
+func (r *Reconciler) beginDeselected(ctx context.Context, ref operator.Ref, up *unstructured.Unstructured) *reconciliation {
 	l := r.newReconciliation(ref, up)
 	if l.hasNothing() {
 		r.deselected.forget(ref)
@@ -333,7 +334,7 @@ func (r *Reconciler) beginDeselected(ctx context.Context, ref pipeline.Ref, up *
 }
 
 // forgetGone is forget for an upstream that does not exist.
-func (r *Reconciler) forgetGone(ref pipeline.Ref) {
+func (r *Reconciler) forgetGone(ref operator.Ref) {
 	r.cascades.forget(r.deselected.forget(ref))
 	r.shared.forget(r.Name, ref.String())
 	if r.Rows != nil {
@@ -344,7 +345,7 @@ func (r *Reconciler) forgetGone(ref pipeline.Ref) {
 
 // forget forgets what was done for an upstream. What the watch has shown of its deletion stays until the upstream is gone: the watch does
 // not show it again.
-func (r *Reconciler) forget(ref pipeline.Ref) {
+func (r *Reconciler) forget(ref operator.Ref) {
 	if rec := r.memory.peek(ref); rec != nil {
 		r.uncount(rec)
 		r.readers.move(ref, rec.inputRefs(), nil)

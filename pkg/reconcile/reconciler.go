@@ -17,6 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -88,19 +89,19 @@ func (r *Reconciler) token() string {
 // Cache is what watches show. What it returns must not be changed, and may be older than what the API server has.
 type Cache interface {
 	// Upstream is the upstream of that name, a copy; nil if there is none.
-	Upstream(ref pipeline.Ref) (*unstructured.Unstructured, error)
+	Upstream(ref operator.Ref) (*unstructured.Unstructured, error)
 	// UpstreamUID is its uid; empty if there is none.
-	UpstreamUID(ref pipeline.Ref) types.UID
+	UpstreamUID(ref operator.Ref) types.UID
 	// Excludes reports whether there is an object of that name that watch.matchConditions exclude: it is no upstream.
-	Excludes(ref pipeline.Ref) bool
+	Excludes(ref operator.Ref) bool
 	// HasApplied reports whether a field manager has applied it, or its status.
-	HasApplied(ref pipeline.Ref, manager string) bool
+	HasApplied(ref operator.Ref, manager string) bool
 	// Watches reports whether upstreams of a namespace are watched; "" is for cluster-scoped ones.
 	Watches(namespace string) bool
 	// NamespaceLabels are a Namespace's labels; ok is false if there is none.
 	NamespaceLabels(name string) (set labels.Set, ok bool)
 	// Live is the object of downstream i, or of pipeline.BeforeIndex, at a place; nil if there is none.
-	Live(i int, at pipeline.Ref) *drift.Live
+	Live(i int, at operator.Ref) *drift.Live
 	// NoteReturned says that a write to an object of downstream i returned it, and what the downstream's view keeps of that. Both are
 	// not changed from then on.
 	NoteReturned(i int, obj *unstructured.Unstructured, live *drift.Live)
@@ -111,9 +112,9 @@ type Cache interface {
 	// BeforeObjectsOf lists the deletion.before objects with the name of an upstream in their owner marks.
 	BeforeObjectsOf(name string) []*drift.Live
 	// Deleting lists the upstreams that are being deleted.
-	Deleting() []pipeline.Ref
+	Deleting() []operator.Ref
 	// Input is an object of input i; nil if there is none.
-	Input(i int, at pipeline.Ref) Input
+	Input(i int, at operator.Ref) Input
 	// Inputs are at least those objects of input i, a list, that it may have.
 	Inputs(i int, of *pipeline.Listing) []Input
 }
@@ -141,14 +142,14 @@ type Kinds interface {
 // Host is what a reconciler needs from its caller.
 type Host interface {
 	// Enqueue has an upstream reconciled again.
-	Enqueue(ref pipeline.Ref)
+	Enqueue(ref operator.Ref)
 	// RecheckKinds says that a kind may have changed or gone.
 	RecheckKinds()
 	// CountedByGuard reports whether guard counts an upstream before it is reconciled.
-	CountedByGuard(ref pipeline.Ref) bool
+	CountedByGuard(ref operator.Ref) bool
 	// MayProceed records what was counted of an upstream, and reports whether it may be reconciled now: if it is free, whatever
 	// happens to the others, or if that very change was confirmed.
-	MayProceed(ref pipeline.Ref, c guard.Counted, free bool) bool
+	MayProceed(ref operator.Ref, c guard.Counted, free bool) bool
 	// GuardWaits reports whether what guard holds is counted and waits for a confirmation.
 	GuardWaits() bool
 	// ReportShared reports that another process uses the same conventions, with an upstream of that process.

@@ -10,7 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/logging"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 )
 
 // Reasons of events about what was done. An event about a state has the state's word as reason, one about a failure the
@@ -61,7 +62,7 @@ func (r *reconciliation) event(warning bool, reason, action, format string, args
 }
 
 // logWrite logs a write of an object. changed are the fields that it changed, as far as they are known: no request is made for the log.
-func (r *reconciliation) logWrite(message string, o pipeline.Outcome, changed []drift.Difference) {
+func (r *reconciliation) logWrite(message string, o operator.Outcome, changed []drift.Difference) {
 	line := []any{"upstream", r.ref.String(), "downstream", r.Pipeline.Downstreams[o.Downstream].Name,
 		"kind", r.Pipeline.Downstreams[o.Downstream].GVK().Kind, "target", o.Target.String(), "why", o.Message}
 	if len(changed) > 0 {
@@ -71,7 +72,7 @@ func (r *reconciliation) logWrite(message string, o pipeline.Outcome, changed []
 }
 
 // logFailure logs a failed action. A person has to look at what the API server refuses whenever it is sent.
-func (r *reconciliation) logFailure(downstream string, o pipeline.Outcome, f apply.Failure) {
+func (r *reconciliation) logFailure(downstream string, o operator.Outcome, f apply.Failure) {
 	r.logAt(f)("action failed, will retry", "upstream", r.ref.String(), "downstream", downstream,
 		"action", string(o.Action), "target", o.Target.String(), "reason", f.Reason, "message", f.Message)
 }
@@ -107,13 +108,13 @@ func (r *reconciliation) warnOf(reason, part, text string) {
 	r.warn("the upstream needs attention", "upstream", r.ref.String(), "part", part, "reason", reason, "message", text)
 }
 
-func (r *reconciliation) eventCreated(o pipeline.Outcome) {
+func (r *reconciliation) eventCreated(o operator.Outcome) {
 	r.logWrite("created", o, nil)
 	r.event(false, EventCreated, "Create", "%s created", r.what(o))
 }
 
 // eventLostValues reports values of a Secret that are lost.
-func (r *reconciliation) eventLostValues(o pipeline.Outcome) {
+func (r *reconciliation) eventLostValues(o operator.Outcome) {
 	if o.LostValues == "" {
 		return
 	}
@@ -121,15 +122,15 @@ func (r *reconciliation) eventLostValues(o pipeline.Outcome) {
 	r.event(true, EventNewRandomValue, "Create", "%s: %s", r.what(o), o.LostValues)
 }
 
-func (r *reconciliation) eventBeforeCreated(o pipeline.Outcome) {
-	r.Log.Info("created", "upstream", r.ref.String(), "downstream", pipeline.BeforeName, "kind", r.Pipeline.Before.Config.Kind,
+func (r *reconciliation) eventBeforeCreated(o operator.Outcome) {
+	r.Log.Info("created", "upstream", r.ref.String(), "downstream", operator.BeforeName, "kind", r.Pipeline.Before.Config.Kind,
 		"target", o.Target.String(), "why", "the upstream is being deleted, and deletion.before comes first")
 	r.event(false, EventCreated, "Create", "%s %s created: deletion.before", r.Pipeline.Before.Config.Kind, o.Target)
 }
 
 // eventDeletion reports the progress of deletion.before and what holds a deletion, when that begins. What the status contained
 // at the first reconciliation after a restart is not new.
-func (r *reconciliation) eventDeletion(d pipeline.Decision) {
+func (r *reconciliation) eventDeletion(d operator.Decision) {
 	for _, o := range d.Leftovers {
 		f := r.failures[o.Object]
 		if f == nil {
@@ -146,9 +147,9 @@ func (r *reconciliation) eventDeletion(d pipeline.Decision) {
 	m := r.record.before.edit()
 	warning, reason, text := false, string(d.Before.State), d.Before.Message
 	switch {
-	case d.Before.State == pipeline.StateBeforeFinished:
-	case d.Before.State == pipeline.StateBeforeFailed, d.Before.State == pipeline.StateBeforeTimedOut,
-		d.Before.State == pipeline.StateConflict, d.Before.State == pipeline.StateRenderFailed:
+	case d.Before.State == operator.StateBeforeFinished:
+	case d.Before.State == operator.StateBeforeFailed, d.Before.State == operator.StateBeforeTimedOut,
+		d.Before.State == operator.StateConflict, d.Before.State == operator.StateRenderFailed:
 		warning = true
 	case d.Before.Earlier != nil:
 		warning = true
@@ -162,14 +163,14 @@ func (r *reconciliation) eventDeletion(d pipeline.Decision) {
 		switch m.reported = now; {
 		case old:
 		case warning && m.failureOf(d.Before) == nil:
-			r.report(reason, "Reconcile", pipeline.BeforeName, text)
+			r.report(reason, "Reconcile", operator.BeforeName, text)
 		default:
-			r.event(warning, reason, "Reconcile", "%s: %s", pipeline.BeforeName, text)
+			r.event(warning, reason, "Reconcile", "%s: %s", operator.BeforeName, text)
 		}
 	}
 }
 
-func (r *reconciliation) eventUpdated(o pipeline.Outcome, changed []drift.Difference) {
+func (r *reconciliation) eventUpdated(o operator.Outcome, changed []drift.Difference) {
 	for i := range changed {
 		if changed[i].Manager == r.Pipeline.Config.Conventions.FieldManager && changed[i].Want != nil {
 			changed[i].Manager = "" // it goes without saying: this is our own change
@@ -179,7 +180,7 @@ func (r *reconciliation) eventUpdated(o pipeline.Outcome, changed []drift.Differ
 	r.event(false, EventUpdated, "Apply", "%s updated: %s", r.what(o), o.Message)
 }
 
-func (r *reconciliation) eventRepaired(o pipeline.Outcome, changed []drift.Difference) {
+func (r *reconciliation) eventRepaired(o operator.Outcome, changed []drift.Difference) {
 	r.logWrite("repaired", o, changed)
 	text := o.Message
 	if len(changed) > 0 {
@@ -188,23 +189,23 @@ func (r *reconciliation) eventRepaired(o pipeline.Outcome, changed []drift.Diffe
 	r.event(true, EventRepaired, "Apply", "%s repaired: %s", r.what(o), text)
 }
 
-func (r *reconciliation) eventDrifted(o pipeline.Outcome, explained string) {
-	r.event(true, string(pipeline.StateDrifted), "Report", "%s has drifted and is left as it is: %s", r.what(o), explained)
+func (r *reconciliation) eventDrifted(o operator.Outcome, explained string) {
+	r.event(true, string(operator.StateDrifted), "Report", "%s has drifted and is left as it is: %s", r.what(o), explained)
 	r.warn("drifted, and left as it is", "upstream", r.ref.String(), "downstream", r.Pipeline.Downstreams[o.Downstream].Name,
 		"kind", r.Pipeline.Downstreams[o.Downstream].GVK().Kind, "target", o.Target.String(), "fields", explained)
 }
 
-func (r *reconciliation) eventDeleted(o pipeline.Outcome) {
+func (r *reconciliation) eventDeleted(o operator.Outcome) {
 	r.logWrite("deleted", o, nil)
 	r.event(false, EventDeleted, "Delete", "%s deleted: %s", r.what(o), o.Message)
 }
 
-func (r *reconciliation) eventReleased(o pipeline.Outcome) {
+func (r *reconciliation) eventReleased(o operator.Outcome) {
 	r.logWrite("released", o, nil)
 	r.event(false, EventReleased, "Release", "%s released: %s", r.what(o), o.Message)
 }
 
-func (r *reconciliation) reportLost(o pipeline.Outcome, lost []drift.CoOwnedField) {
+func (r *reconciliation) reportLost(o operator.Outcome, lost []drift.CoOwnedField) {
 	for _, f := range lost {
 		path := r.Pipeline.Downstreams[o.Downstream].Words.Path(f.Path.String())
 		r.event(true, EventFieldKept, "Apply", "%s: %s is no longer in the template but stays, because %s owns it too", r.what(o), path, f.Manager)
@@ -212,13 +213,13 @@ func (r *reconciliation) reportLost(o pipeline.Outcome, lost []drift.CoOwnedFiel
 	}
 }
 
-func (r *reconciliation) what(o pipeline.Outcome) string {
+func (r *reconciliation) what(o operator.Outcome) string {
 	return r.Pipeline.Downstreams[o.Downstream].Kind.GVK.Kind + " " + o.Target.String()
 }
 
 // eventOutcomes reports states and failures that need a person, when they begin. What the status contained at the first
 // reconciliation after a restart is not new.
-func (r *reconciliation) eventOutcomes(d pipeline.Decision, said bool) {
+func (r *reconciliation) eventOutcomes(d operator.Decision, said bool) {
 	var now []string
 	old := said && !r.record.wasReconciled
 	r.record.wasReconciled = true
@@ -227,8 +228,8 @@ func (r *reconciliation) eventOutcomes(d pipeline.Decision, said bool) {
 		reason, text := string(o.State), o.Message
 		if f := r.failures[k]; f != nil {
 			reason, text = f.Reason, f.Message
-		} else if o.State != pipeline.StateConflict && o.State != pipeline.StateContested && o.State != pipeline.StateRenderFailed &&
-			(o.State != pipeline.StateDrifted || downstream.Config.UpdatePolicy != config.UpdateCreateOnly) {
+		} else if o.State != operator.StateConflict && o.State != operator.StateContested && o.State != operator.StateRenderFailed &&
+			(o.State != operator.StateDrifted || downstream.Config.UpdatePolicy != config.UpdateCreateOnly) {
 			continue
 		}
 		name := downstream.Name
@@ -244,7 +245,7 @@ func (r *reconciliation) eventOutcomes(d pipeline.Decision, said bool) {
 	if text := r.contestedBy; text != "" {
 		now = append(now, text)
 		if !strings.Contains(r.record.reported, text) {
-			r.report(string(pipeline.StateContested), "Reconcile", "status", text)
+			r.report(string(operator.StateContested), "Reconcile", "status", text)
 		}
 	}
 	r.record.reported = strings.Join(append(now, r.eventInvalid(old)...), "\n")
@@ -263,7 +264,7 @@ func (r *reconciliation) eventInvalid(old bool) (now []string) {
 }
 
 // logDropped logs once which status fields the kind cannot store.
-func (r *reconciliation) logDropped(report pipeline.Report) {
+func (r *reconciliation) logDropped(report report.Report) {
 	if len(report.Dropped) == 0 {
 		return
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // refused is about an apply that the API server refused. If the object was created from the same document, it is repaired as
 // far as possible and never recreated. If the document has changed, values that nobody owns may be the reason: then they are removed. Else the
 // config may want the object recreated, which takes proof that only immutable fields are the reason.
-func (r *reconciliation) refused(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, refusal error) error {
+func (r *reconciliation) refused(ctx context.Context, o operator.Outcome, doc map[string]any, in operator.Input, refusal error) error {
 	reason := apply.Classify(refusal).Reason
 	switch {
 	case reason != apply.ReasonRejected && reason != apply.ReasonDenied || o.Theirs:
@@ -35,12 +35,12 @@ func (r *reconciliation) refused(ctx context.Context, o pipeline.Outcome, doc ma
 }
 
 // isChanged reports whether the document is not the one that the object was created from.
-func (r *reconciliation) isChanged(o pipeline.Outcome, in pipeline.Input) bool {
+func (r *reconciliation) isChanged(o operator.Outcome, in operator.Input) bool {
 	return in.Facts[o.Object].LastHash() != in.Desired.Objects[o.Object].Hash
 }
 
 // mayRecreate reports whether the config wants an object recreated if its update needs that.
-func (r *reconciliation) mayRecreate(o pipeline.Outcome, in pipeline.Input) bool {
+func (r *reconciliation) mayRecreate(o operator.Outcome, in operator.Input) bool {
 	return r.Pipeline.Config.Downstreams[o.Downstream].UpdatePolicy == config.UpdateRecreate && !o.Theirs && r.isChanged(o, in)
 }
 
@@ -48,7 +48,7 @@ func (r *reconciliation) mayRecreate(o pipeline.Outcome, in pipeline.Input) bool
 // validation names fields, it would accept the document for a new object, and admission accepts every part of the change that
 // validation accepts. Validation comes first: if it refuses, no policy or webhook is asked, even one that allows no update at
 // all.
-func (r *reconciliation) proveImmutable(ctx context.Context, o pipeline.Outcome, doc map[string]any, refusal error) error {
+func (r *reconciliation) proveImmutable(ctx context.Context, o operator.Outcome, doc map[string]any, refusal error) error {
 	if len(apply.InvalidFields(refusal)) == 0 {
 		return notRecreated(refusal, "the refusal does not name a field that is immutable: have admission allow the change, or delete the object")
 	}
@@ -67,7 +67,7 @@ func (r *reconciliation) proveImmutable(ctx context.Context, o pipeline.Outcome,
 		}
 	}
 	hash := r.record.desired.Objects[o.Object].Hash
-	r.record.objects[o.Object].answered(o.Live, hash, func(v *pipeline.Verdict) { v.Immutable = true })
+	r.record.objects[o.Object].answered(o.Live, hash, func(v *operator.Verdict) { v.Immutable = true })
 	return nil
 }
 
@@ -79,7 +79,7 @@ func notRecreated(refusal error, why string) error {
 // applyAsCreated applies the document that the object was created from, with the live values that the API server gives a new
 // object made from it: an immutable field that admission changed on creation can have no other value. A difference of any other
 // origin stays, and is reported as the refusal.
-func (r *reconciliation) applyAsCreated(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, refusal error) error {
+func (r *reconciliation) applyAsCreated(ctx context.Context, o operator.Outcome, doc map[string]any, in operator.Input, refusal error) error {
 	i := o.Downstream
 	t := r.target(i, o.Target)
 	if len(apply.InvalidFields(refusal)) == 0 {
@@ -112,6 +112,6 @@ func (r *reconciliation) applyAsCreated(ctx context.Context, o pipeline.Outcome,
 }
 
 // immutableDrift is the refusal of a document that has not changed, where the difference is not due to the API server.
-func (r *reconciliation) immutableDrift(o pipeline.Outcome, refusal error) error {
+func (r *reconciliation) immutableDrift(o operator.Outcome, refusal error) error {
 	return notRecreated(refusal, fmt.Sprintf("the desired state has not changed; delete %s to have it created again", o.Target))
 }

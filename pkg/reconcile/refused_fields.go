@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // maxStatusWrites is how often one reconciliation writes the status: whole, twice without what the API server names, and last
@@ -19,18 +19,18 @@ const maxStatusWrites = 4
 // current definition of their kind. With another definition they are tried again.
 type unstorable struct {
 	mu          sync.Mutex
-	upstreams   map[pipeline.Ref]struct{}
+	upstreams   map[operator.Ref]struct{}
 	definitions map[string]int // how often the watch of a namespace has found another one; "" is that of all
 }
 
 // definition is the number of the definition by which the API server validates an upstream now.
-func (r *unstorable) definition(ref pipeline.Ref) int {
+func (r *unstorable) definition(ref operator.Ref) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.number(ref)
 }
 
-func (r *unstorable) number(ref pipeline.Ref) int {
+func (r *unstorable) number(ref operator.Ref) int {
 	if ref.Namespace == "" {
 		return r.definitions[""]
 	}
@@ -38,20 +38,20 @@ func (r *unstorable) number(ref pipeline.Ref) int {
 }
 
 // note remembers an upstream. It returns false if the definition has changed since.
-func (r *unstorable) note(ref pipeline.Ref, definition int) bool {
+func (r *unstorable) note(ref operator.Ref, definition int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.number(ref) != definition {
 		return false
 	}
 	if r.upstreams == nil {
-		r.upstreams = map[pipeline.Ref]struct{}{}
+		r.upstreams = map[operator.Ref]struct{}{}
 	}
 	r.upstreams[ref] = struct{}{}
 	return true
 }
 
-func (r *unstorable) forget(ref pipeline.Ref) {
+func (r *unstorable) forget(ref operator.Ref) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.upstreams, ref)
@@ -59,7 +59,7 @@ func (r *unstorable) forget(ref pipeline.Ref) {
 
 // expire records that the definition may have changed, and returns the upstreams to reconcile; namespace is that of the watch
 // that showed it.
-func (r *unstorable) expire(namespace string) (refs []pipeline.Ref) {
+func (r *unstorable) expire(namespace string) (refs []operator.Ref) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.definitions == nil {
@@ -77,12 +77,12 @@ func (r *unstorable) expire(namespace string) (refs []pipeline.Ref) {
 
 // refusedFields are values that the API server refused by the definition of that number.
 type refusedFields struct {
-	fields     pipeline.RefusedFields
+	fields     report.RefusedFields
 	definition int
 }
 
 // withoutRefused leaves out of a report what is known to be refused.
-func (r *reconciliation) withoutRefused(wanted pipeline.Report) pipeline.Report {
+func (r *reconciliation) withoutRefused(wanted report.Report) report.Report {
 	refused := r.record.unusual.get().refused
 	if refused.definition != r.unstorable.definition(r.ref) {
 		return wanted
@@ -92,7 +92,7 @@ func (r *reconciliation) withoutRefused(wanted pipeline.Report) pipeline.Report 
 
 // writeStorable writes the status and, if the API server refuses it, again without what cannot be stored. It returns what was
 // written; no object if the status contains it already.
-func (r *reconciliation) writeStorable(ctx context.Context, wanted pipeline.Report) (pipeline.Report, *unstructured.Unstructured, error) {
+func (r *reconciliation) writeStorable(ctx context.Context, wanted report.Report) (report.Report, *unstructured.Unstructured, error) {
 	definition, denied := r.unstorable.definition(r.ref), false
 	resp, err := r.replaceStatus(ctx, wanted)
 	for n := 1; err != nil; n++ {
@@ -125,9 +125,9 @@ func (r *reconciliation) logRefused(f apply.Failure) {
 
 // rememberRefused remembers what was refused by that definition, so that it is not tried in each reconciliation. What admission
 // denied is tried again later: nobody tells when a policy or webhook changes.
-func (r *reconciliation) rememberRefused(refused pipeline.RefusedFields, definition int, denied bool) {
+func (r *reconciliation) rememberRefused(refused report.RefusedFields, definition int, denied bool) {
 	if denied {
-		refused, r.upstreamFailed = pipeline.RefusedFields{}, true
+		refused, r.upstreamFailed = report.RefusedFields{}, true
 	}
 	kept := refusedFields{refused, definition}
 	if !report.Any(refused) {

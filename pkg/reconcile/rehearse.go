@@ -6,12 +6,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // Rehearse decides what Reconcile would do, and counts it in the metrics of states, but does nothing: for a cluster that another
 // one is active for. What is being deleted, or is no longer selected, is left to that one.
-func (r *Reconciler) Rehearse(ctx context.Context, ref pipeline.Ref) time.Duration {
+func (r *Reconciler) Rehearse(ctx context.Context, ref operator.Ref) time.Duration {
 	if r.Cache.UpstreamUID(ref) == "" {
 		return r.StandBy(ctx, ref)
 	}

@@ -7,12 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 )
 
 // beginGone is about a row that the query does not return: nil if it has no objects, or if it was never seen leaving. Then its
 // objects are those of another process, or of rows that were gone before this one started and are yet to be counted.
-func (r *Reconciler) beginGone(ctx context.Context, ref pipeline.Ref) *reconciliation {
+func (r *Reconciler) beginGone(ctx context.Context, ref operator.Ref) *reconciliation {
 	l := r.newReconciliation(ref, r.Pipeline.Row(ref.Name, nil))
 	switch {
 	case l.hasNothing():
@@ -31,7 +32,7 @@ func (r *Reconciler) beginGone(ctx context.Context, ref pipeline.Ref) *reconcili
 func (r *reconciliation) isGoneRow() bool { return !r.selected && r.Pipeline.HasRows() }
 
 // HasLeft reports whether objects have the mark of a row.
-func (r *Reconciler) HasLeft(ref pipeline.Ref) bool {
+func (r *Reconciler) HasLeft(ref operator.Ref) bool {
 	return r.HasObjects(r.Pipeline.Row(ref.Name, nil).GetUID())
 }
 
@@ -46,20 +47,20 @@ func (r *Reconciler) HasObjects(uid types.UID) bool {
 }
 
 // NoteGone records that the query does not return a row, so that its objects are to be removed.
-func (r *Reconciler) NoteGone(ref pipeline.Ref) {
+func (r *Reconciler) NoteGone(ref operator.Ref) {
 	r.NoteLeft(ref, r.Pipeline.Row(ref.Name, nil).GetUID())
 }
 
 // RowStates learns the states of rows.
 type RowStates interface {
 	// Report is called with the state of a row after each reconciliation. desired is a digest of what is desired of it.
-	Report(ref pipeline.Ref, key any, state pipeline.RowState, desired drift.Sum)
+	Report(ref operator.Ref, key any, state report.RowState, desired drift.Sum)
 	// Forget is called once a row is gone.
-	Forget(ref pipeline.Ref)
+	Forget(ref operator.Ref)
 }
 
 // reportRow reports the state of a row.
-func (r *reconciliation) reportRow(state pipeline.RowState) {
+func (r *reconciliation) reportRow(state report.RowState) {
 	if r.Rows == nil || r.isGoneRow() {
 		return
 	}

@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // hold is what is done for an upstream while guard holds its changes. It returns after how long to try again.
@@ -25,10 +25,10 @@ func (r *reconciliation) hold(ctx context.Context) time.Duration {
 // downstreams, not what saves them. It returns after how long to try again.
 func (r *reconciliation) save(ctx context.Context) time.Duration {
 	finalizers := r.record.contests.get().finalizers
-	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: r.hasFinalizer(), Leftovers: r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream())),
+	in := operator.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: r.hasFinalizer(), Leftovers: r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream())),
 		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now)}
 	d := decide.Save(r.Pipeline.Settings, in)
-	if d.Finalizer == pipeline.FinalizerAdd && !r.addFinalizer(ctx) {
+	if d.Finalizer == operator.FinalizerAdd && !r.addFinalizer(ctx) {
 		return r.retryLater()
 	}
 	if r.removeLeftovers(ctx, &d, in); len(r.failures) > 0 {
@@ -57,9 +57,9 @@ func (r *reconciliation) saveUnknown(ctx context.Context) time.Duration {
 }
 
 // saveRefused takes the owner reference off an object that deletionPolicy keeps and whose update failed.
-func (r *reconciliation) saveRefused(ctx context.Context, o pipeline.Outcome, in pipeline.Input) {
-	own := pipeline.Owned{Downstream: o.Downstream, Live: o.Live, Certain: true}
-	if o.Action != pipeline.ActionApply || o.Theirs || !decide.IsCollected(r.Pipeline.Settings, in, own) {
+func (r *reconciliation) saveRefused(ctx context.Context, o operator.Outcome, in operator.Input) {
+	own := operator.Owned{Downstream: o.Downstream, Live: o.Live, Certain: true}
+	if o.Action != operator.ActionApply || o.Theirs || !decide.IsCollected(r.Pipeline.Settings, in, own) {
 		return
 	}
 	if err := r.markOwner(ctx, o); err != nil { // it is tried again with the apply

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // Shards are the shards for which a process acts.
@@ -55,7 +55,7 @@ func (r *reconciliation) lacksShard(labels map[string]string) bool {
 }
 
 // ownerUID is the uid of the upstream of that name in an object's owner marks; empty for none.
-func (r *Reconciler) ownerUID(ref pipeline.Ref, live *drift.Live) types.UID {
+func (r *Reconciler) ownerUID(ref operator.Ref, live *drift.Live) types.UID {
 	for _, owner := range live.Owners {
 		if owner.Kind == r.Pipeline.Upstream.GVK.Kind && owner.Name == ref.Name {
 			return owner.UID

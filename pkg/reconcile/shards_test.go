@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -30,7 +31,7 @@ func (lostShard) Enter(ctx context.Context, _ int) (context.Context, func(), boo
 // and nothing is left of the upstream, whichever comes first.
 func TestLostWhileAReconcileBegins(t *testing.T) {
 	r := &Reconciler{Pipeline: listing(t, "object.data.team == self.spec.team"), Cache: noInputs{}, Shards: lostShard{}}
-	ref := pipeline.Ref{Namespace: "a", Name: "red"}
+	ref := operator.Ref{Namespace: "a", Name: "red"}
 	for i := range 200 {
 		up := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"team": "red"}}}
 		up.SetNamespace(ref.Namespace)
@@ -61,7 +62,7 @@ func TestDeletionIsKnownOnceItsShardMayBeEntered(t *testing.T) {
 	up.SetNamespace("a")
 	up.SetName("red")
 	up.SetUID("u")
-	ref := pipeline.Ref{Namespace: "a", Name: "red"}
+	ref := operator.Ref{Namespace: "a", Name: "red"}
 	r := &Reconciler{Pipeline: listing(t, "object.data.team == self.spec.team"), Cache: shows{uid: up.GetUID()}, Shards: lostShard{}}
 	r.NoteDeleting(up.GetUID(), nil)
 	if _, _, ok := r.newReconciliation(ref, up).enterShard(t.Context()); ok {
@@ -81,4 +82,4 @@ type shows struct {
 	uid types.UID
 }
 
-func (s shows) UpstreamUID(pipeline.Ref) types.UID { return s.uid }
+func (s shows) UpstreamUID(operator.Ref) types.UID { return s.uid }

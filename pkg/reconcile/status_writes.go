@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // statusDigest is the digest of our part of a status, without times.
@@ -34,7 +34,7 @@ func (r *reconciliation) statusDigest(want map[string]any) string {
 
 // causeOf is the digest of what the status follows from, without what its write changes. Messages are left out: they may quote
 // the status.
-func (r *reconciliation) causeOf(results []pipeline.Result, leftovers []pipeline.Outcome) drift.Sum {
+func (r *reconciliation) causeOf(results []operator.Result, leftovers []operator.Outcome) drift.Sum {
 	others := drift.Digest(report.OthersStatus(r.Pipeline.Settings, r.upstream))
 	cause := []any{string(r.record.externalDigest[:]), string(r.inputsDigest[:]), string(others[:])}
 	for _, result := range results {
@@ -57,7 +57,7 @@ func (r *reconciliation) causeOf(results []pipeline.Result, leftovers []pipeline
 }
 
 // causeOfDeletion is causeOf for an upstream that is being deleted, whose status does not depend on itself.
-func (r *reconciliation) causeOfDeletion(report pipeline.Report) drift.Sum {
+func (r *reconciliation) causeOfDeletion(report report.Report) drift.Sum {
 	cause := []any{string(r.record.externalDigest[:])}
 	for _, f := range report.Facts {
 		cause = append(cause, f.Name, f.Reason, f.Message)
@@ -66,7 +66,7 @@ func (r *reconciliation) causeOfDeletion(report pipeline.Report) drift.Sum {
 }
 
 // statusContenders says why writes of the status do not last.
-func (r *reconciliation) statusContenders(wanted pipeline.Report, saying string) string {
+func (r *reconciliation) statusContenders(wanted report.Report, saying string) string {
 	if c := r.record.contests.get().status; saying == c.written {
 		if c.writers == "" {
 			return "another writer keeps overwriting the status; it is written with growing delay"

@@ -4,14 +4,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // target is the memory of one desired object.
 type target struct {
 	uid types.UID
 	// at is the place of the object of that uid.
-	at pipeline.Ref
+	at operator.Ref
 	// probed is what probes said about an object.
 	probed rare[probed]
 	// dryRunAnswer is the result of the last dry run for drift; nil if none was made.
@@ -20,7 +20,7 @@ type target struct {
 	contest rare[contest]
 	// retry delays failed attempts; failure is the reason while they wait.
 	retry   rare[retryState]
-	failure *pipeline.Failure
+	failure *operator.Failure
 	unusual rare[unusualTarget]
 }
 
@@ -41,7 +41,7 @@ type unusualTarget struct {
 
 // probed is the verdict of probes on the object of that uid at that version, for that hash.
 type probed struct {
-	verdict       pipeline.Verdict
+	verdict       operator.Verdict
 	uid           types.UID
 	version, hash string
 }
@@ -61,11 +61,11 @@ type dryRunKey struct {
 }
 
 // verdictOf returns what probes said, as long as the question is the same.
-func (t *target) verdictOf(live *drift.Live, hash string) pipeline.Verdict {
+func (t *target) verdictOf(live *drift.Live, hash string) operator.Verdict {
 	if live == nil {
-		return pipeline.Verdict{}
+		return operator.Verdict{}
 	}
-	var v pipeline.Verdict
+	var v operator.Verdict
 	if p := t.probed.get(); p.uid == live.UID && p.version == live.ResourceVersion && p.hash == hash {
 		v = p.verdict
 	}
@@ -80,7 +80,7 @@ func dryRunKeyOf(live *drift.Live, hash string) dryRunKey {
 }
 
 // setUID records that the object of that uid is ours. What is remembered of another one is dropped.
-func (t *target) setUID(uid types.UID, at pipeline.Ref) {
+func (t *target) setUID(uid types.UID, at operator.Ref) {
 	if t.uid != uid {
 		was := t.unusual.get()
 		*t = target{retry: t.retry, failure: t.failure, probed: t.probed, contest: t.contest}
@@ -102,7 +102,7 @@ func (t *target) inheritGenerated(from unusualTarget) {
 	}
 }
 
-func (t *target) answered(live *drift.Live, hash string, change func(*pipeline.Verdict)) {
+func (t *target) answered(live *drift.Live, hash string, change func(*operator.Verdict)) {
 	v := t.verdictOf(live, hash)
 	change(&v)
 	*t.probed.edit() = probed{v, live.UID, live.ResourceVersion, hash}

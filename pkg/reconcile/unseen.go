@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -33,7 +34,7 @@ func (r *reconciliation) findRecorded(ctx context.Context) (found bool) {
 		case live == nil || !r.isOwn(w.downstream, live, w.uid):
 			r.record.noteAbsent(w.uid, live, r.now)
 		default:
-			r.unseen, found = append(r.unseen, pipeline.Owned{Downstream: w.downstream, Live: live, Certain: true}), true
+			r.unseen, found = append(r.unseen, operator.Owned{Downstream: w.downstream, Live: live, Certain: true}), true
 			if u := r.record.unusual.edit(); !slices.ContainsFunc(u.left, func(known witness) bool { return known.uid == w.uid }) {
 				u.left = append(u.left, w) // the status may not record it any more once it records its successor
 			}
@@ -52,7 +53,7 @@ func (r *reconciliation) remembered() (list []witness) {
 	}
 	for _, rec := range r.recorded() {
 		if i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name }); i >= 0 {
-			add(witness{place{i, pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}}, rec.UID, 0, false})
+			add(witness{place{i, operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}}, rec.UID, 0, false})
 		}
 	}
 	for _, w := range r.record.unusual.get().left {
@@ -87,12 +88,12 @@ func (r *reconciliation) noteUnread(w witness) {
 			live.Hash = rec.Hash
 		}
 	}
-	r.unread = append(r.unread, pipeline.Owned{Downstream: w.downstream, Live: live})
+	r.unread = append(r.unread, operator.Owned{Downstream: w.downstream, Live: live})
 }
 
 // nextForUnseen is when objects are looked for again that the cache does not show: no event reports their end.
 func (r *reconciliation) nextForUnseen() time.Duration {
-	exists := func(own pipeline.Owned) bool { return !r.record.isNotOurs(own.Live.UID, r.now) }
+	exists := func(own operator.Owned) bool { return !r.record.isNotOurs(own.Live.UID, r.now) }
 	if len(r.unread) == 0 && !slices.ContainsFunc(r.unseen, exists) {
 		r.record.unusual.set(false, func(u *unusual) { u.waiting = retryState{} })
 		return 0
@@ -105,12 +106,12 @@ func (r *reconciliation) nextForUnseen() time.Duration {
 }
 
 // leftToReport are the objects at no target that the status records: those of the decision, and those that could not be read.
-func (r *reconciliation) leftToReport(d pipeline.Decision) []pipeline.Outcome {
+func (r *reconciliation) leftToReport(d operator.Decision) []operator.Outcome {
 	left := slices.Clone(d.Leftovers)
 	for _, own := range r.unread {
 		if own.Live.UID != "" {
-			o := r.outcomeOf(own.Downstream, pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name})
-			o.State, o.UID, o.Live = pipeline.StateWaiting, own.Live.UID, own.Live
+			o := r.outcomeOf(own.Downstream, operator.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name})
+			o.State, o.UID, o.Live = operator.StateWaiting, own.Live.UID, own.Live
 			left = append(left, o)
 		}
 	}
@@ -142,13 +143,13 @@ func (r *reconciliation) findMadeBefore(ctx context.Context) (found bool) {
 	for _, m := range slices.Clone(r.record.unusual.get().unconfirmed) {
 		isThere := func(live *drift.Live) bool { return live.Namespace == m.at.Namespace && live.Name == m.at.Name }
 		if r.record.desired.Unknown(m.downstream) || r.isTarget(m.downstream, m.at) || slices.ContainsFunc(owned[m.downstream], isThere) ||
-			slices.ContainsFunc(r.unseen, func(own pipeline.Owned) bool { return own.Downstream == m.downstream && isThere(own.Live) }) {
+			slices.ContainsFunc(r.unseen, func(own operator.Owned) bool { return own.Downstream == m.downstream && isThere(own.Live) }) {
 			continue
 		}
 		switch live, ok := r.tryRead(ctx, witness{place: m}); {
 		case !ok:
 		case live != nil && r.isOwn(m.downstream, live, ""):
-			r.unseen, found = append(r.unseen, pipeline.Owned{Downstream: m.downstream, Live: live, Certain: true}), true
+			r.unseen, found = append(r.unseen, operator.Owned{Downstream: m.downstream, Live: live, Certain: true}), true
 		default:
 			r.record.confirmCreated(func(read place) bool { return read == m })
 		}
@@ -159,5 +160,5 @@ func (r *reconciliation) findMadeBefore(ctx context.Context) (found bool) {
 // isKnown reports whether an object is known to be gone, terminating or released, or was read.
 func (r *reconciliation) isKnown(uid types.UID) bool {
 	isIt := func(u unplacedResponse) bool { return u.live.UID == uid }
-	return r.record.isNotOurs(uid, r.now) || slices.ContainsFunc(r.record.terminating(), isIt) || slices.ContainsFunc(r.unseen, func(own pipeline.Owned) bool { return own.Live.UID == uid })
+	return r.record.isNotOurs(uid, r.now) || slices.ContainsFunc(r.record.terminating(), isIt) || slices.ContainsFunc(r.unseen, func(own operator.Owned) bool { return own.Live.UID == uid })
 }

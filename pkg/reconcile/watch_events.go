@@ -4,15 +4,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // reasonMatchConditionFailed: a match condition could not be evaluated.
 const reasonMatchConditionFailed = "MatchConditionFailed"
 
 // NoteUnknown tells that a match condition of an upstream could not be evaluated: nothing is done about it.
-func (r *Reconciler) NoteUnknown(ref pipeline.Ref, err error) {
+func (r *Reconciler) NoteUnknown(ref operator.Ref, err error) {
 	CountFailure(r.Name, "", reasonMatchConditionFailed)
 	r.warn("whether it is an upstream is not known: it is left as it is", "upstream", ref.String(), "reason", reasonMatchConditionFailed,
 		"message", err.Error())
@@ -21,13 +21,13 @@ func (r *Reconciler) NoteUnknown(ref pipeline.Ref, err error) {
 }
 
 // IsLeaving reports whether an upstream was seen leaving and has not been cleaned up after.
-func (r *Reconciler) IsLeaving(ref pipeline.Ref) bool { return r.deselected.some(ref) }
+func (r *Reconciler) IsLeaving(ref operator.Ref) bool { return r.deselected.some(ref) }
 
 // NoteLeft records that the watch no longer shows the upstream of that uid, which may exist without what the watch selects by.
-func (r *Reconciler) NoteLeft(ref pipeline.Ref, uid types.UID) { r.deselected.upstream(ref, uid) }
+func (r *Reconciler) NoteLeft(ref operator.Ref, uid types.UID) { r.deselected.upstream(ref, uid) }
 
 // Leaving lists the upstreams that were seen leaving and have not been cleaned up after.
-func (r *Reconciler) Leaving() []pipeline.Ref { return r.deselected.refs() }
+func (r *Reconciler) Leaving() []operator.Ref { return r.deselected.refs() }
 
 // Cascades is the number of upstreams whose deletion it remembers.
 func (r *Reconciler) Cascades() int {
@@ -37,24 +37,24 @@ func (r *Reconciler) Cascades() int {
 }
 
 // NoteNamespaceLeft records that namespaces are no longer selected, or are again.
-func (r *Reconciler) NoteNamespaceLeft(left bool, names ...pipeline.Ref) {
+func (r *Reconciler) NoteNamespaceLeft(left bool, names ...operator.Ref) {
 	r.deselected.namespace(names, left)
 }
 
 // IsEcho reports whether an event of an upstream is about our own write, which needs no work.
-func (r *Reconciler) IsEcho(ref pipeline.Ref, uid types.UID, version string) bool {
+func (r *Reconciler) IsEcho(ref operator.Ref, uid types.UID, version string) bool {
 	rec := r.memory.peek(ref)
 	return rec != nil && rec.isEcho(uid, version)
 }
 
 // IsEchoOf is IsEcho for an object that an upstream owns, in the watch of downstream i, or BeforeIndex.
-func (r *Reconciler) IsEchoOf(i int, ref pipeline.Ref, live *drift.Live) bool {
+func (r *Reconciler) IsEchoOf(i int, ref operator.Ref, live *drift.Live) bool {
 	rec := r.memory.peek(ref)
 	return rec != nil && rec.isEchoOf(i, live)
 }
 
 // NoteDownstreamGone records that the watch of downstream i, or BeforeIndex, no longer shows an object that an upstream owns.
-func (r *Reconciler) NoteDownstreamGone(i int, ref pipeline.Ref, uid types.UID) {
+func (r *Reconciler) NoteDownstreamGone(i int, ref operator.Ref, uid types.UID) {
 	if rec := r.memory.peek(ref); rec != nil {
 		rec.noteUnwatched(i, uid)
 	}
@@ -62,23 +62,23 @@ func (r *Reconciler) NoteDownstreamGone(i int, ref pipeline.Ref, uid types.UID) 
 
 // RetryRefused forgets which values of status fields the API server refused, since the kind may have changed, and returns the
 // upstreams that had some, of a namespace or of all if it is empty.
-func (r *Reconciler) RetryRefused(namespace string) []pipeline.Ref {
+func (r *Reconciler) RetryRefused(namespace string) []operator.Ref {
 	return r.unstorable.expire(namespace)
 }
 
 // OwnersOf returns the upstreams in an object's owner marks; none of nil. An owner keeps its name as long as it keeps its uid, so the name is enough to
 // enqueue it; the reconciliation itself goes by uid.
-func (r *Reconciler) OwnersOf(live *drift.Live) []pipeline.Ref {
+func (r *Reconciler) OwnersOf(live *drift.Live) []operator.Ref {
 	if live == nil {
 		return nil
 	}
-	var refs []pipeline.Ref
+	var refs []operator.Ref
 	up := r.Pipeline.Upstream
 	for _, owner := range live.Owners {
 		if owner.Kind != up.GVK.Kind {
 			continue
 		}
-		ref := pipeline.Ref{Name: owner.Name}
+		ref := operator.Ref{Name: owner.Name}
 		if up.Namespaced {
 			ref.Namespace = live.Namespace
 		}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -16,7 +16,7 @@ import (
 // the object's downstream shows replaces a response, since the object is looked up there.
 func TestResponseCountsUntilItsWatchCatchesUp(t *testing.T) {
 	live := &drift.Live{UID: "u", Namespace: "ns", Name: "a", ResourceVersion: "7"}
-	at, now := pipeline.Ref{Namespace: "ns", Name: "a"}, time.Now()
+	at, now := operator.Ref{Namespace: "ns", Name: "a"}, time.Now()
 	for _, row := range []struct {
 		reason string
 		watch  int
@@ -27,20 +27,20 @@ func TestResponseCountsUntilItsWatchCatchesUp(t *testing.T) {
 		{reason: "the watch of its downstream, while the desired objects are not known", watch: 1, parked: true},
 		{reason: "the watch of another downstream of the kind", watch: 0, counts: true},
 		{reason: "the watch of another downstream, while the desired objects are not known", watch: 0, parked: true, counts: true},
-		{reason: "the watch of deletion.before", watch: pipeline.BeforeIndex, counts: true},
+		{reason: "the watch of deletion.before", watch: operator.BeforeIndex, counts: true},
 	} {
-		for event, tell := range map[string]func(*Reconciler, pipeline.Ref){
-			"shows it": func(r *Reconciler, up pipeline.Ref) {
+		for event, tell := range map[string]func(*Reconciler, operator.Ref){
+			"shows it": func(r *Reconciler, up operator.Ref) {
 				if echo := r.IsEchoOf(row.watch, up, live); echo == row.counts {
 					t.Errorf("%s shows it: the event needs no work: %t", row.reason, echo)
 				}
 			},
-			"shows it gone": func(r *Reconciler, up pipeline.Ref) { r.NoteDownstreamGone(row.watch, up, live.UID) },
+			"shows it gone": func(r *Reconciler, up operator.Ref) { r.NoteDownstreamGone(row.watch, up, live.UID) },
 		} {
-			r, up := &Reconciler{}, pipeline.Ref{Namespace: "ns", Name: "up"}
+			r, up := &Reconciler{}, operator.Ref{Namespace: "ns", Name: "up"}
 			rec := r.memory.record(up, types.UID("of up"))
 			s := slot{downstream: 1, item: at}
-			if rec.desired = (&pipeline.Desired{}); row.parked {
+			if rec.desired = (&operator.Desired{}); row.parked {
 				rec.park(&objectMemory{slot: s, read: rare[response]{&response{live, now.Add(freshFor)}}})
 			} else {
 				rec.objects = []*objectMemory{{slot: s}}
@@ -61,7 +61,7 @@ func TestResponseCountsUntilItsWatchCatchesUp(t *testing.T) {
 // somebody has decided about.
 func TestEventOfAResponseThatNoLongerCounts(t *testing.T) {
 	live := &drift.Live{UID: "u", Namespace: "ns", Name: "a", ResourceVersion: "7"}
-	now, up := time.Now(), pipeline.Ref{Namespace: "ns", Name: "up"}
+	now, up := time.Now(), operator.Ref{Namespace: "ns", Name: "up"}
 	for _, row := range []struct {
 		reason string
 		keep   func(*record, response)
@@ -73,14 +73,14 @@ func TestEventOfAResponseThatNoLongerCounts(t *testing.T) {
 			rec.park(&objectMemory{slot: slot{downstream: 1}, read: rare[response]{&to}})
 		}},
 		{"of an object that is not desired any more", func(rec *record, to response) {
-			rec.park(&objectMemory{slot: slot{downstream: 1, item: pipeline.Ref{Name: "a"}}, read: rare[response]{&to}})
+			rec.park(&objectMemory{slot: slot{downstream: 1, item: operator.Ref{Name: "a"}}, read: rare[response]{&to}})
 			rec.align()
 		}},
 	} {
 		for after, counts := range map[time.Duration]bool{0: true, freshFor: false} {
 			r := &Reconciler{}
 			rec := r.memory.record(up, types.UID("of up"))
-			rec.desired, rec.inSync = &pipeline.Desired{}, unique.Make(status.Verdict{})
+			rec.desired, rec.inSync = &operator.Desired{}, unique.Make(status.Verdict{})
 			if !r.IsUnaffected(up) || !r.IsInSync(up, "of up") || r.IsInSync(up, "") {
 				t.Error("an upstream in sync is not")
 			}

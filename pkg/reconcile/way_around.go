@@ -9,7 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // wayAround is how an object can get a document that the API server refused: without values of the live object that nobody owns, as a default
@@ -26,7 +26,7 @@ type wayAround struct {
 
 // wayAround asks by dry runs whether the API server would accept a refused document if the object had no derived values that a new one would
 // not have, or else nothing of others in maps that are gone. It returns nil if not: then the change itself is refused.
-func (r *reconciliation) wayAround(ctx context.Context, o pipeline.Outcome, doc map[string]any, refusal error) (*wayAround, error) {
+func (r *reconciliation) wayAround(ctx context.Context, o operator.Outcome, doc map[string]any, refusal error) (*wayAround, error) {
 	if len(apply.InvalidFields(refusal)) == 0 {
 		return nil, nil
 	}
@@ -86,7 +86,7 @@ func (r *reconciliation) withoutAbandoned(ctx context.Context, t apply.Target, d
 }
 
 // applyAround applies a document that the API server has refused at first.
-func (r *reconciliation) applyAround(ctx context.Context, o pipeline.Outcome, in pipeline.Input, doc map[string]any, w *wayAround) error {
+func (r *reconciliation) applyAround(ctx context.Context, o operator.Outcome, in operator.Input, doc map[string]any, w *wayAround) error {
 	t, view := r.target(o.Downstream, o.Target), &r.Pipeline.Downstreams[o.Downstream].View
 	if r.client.Dry() {
 		resp, err := r.client.Stored(ctx, t, w.after)
@@ -120,7 +120,7 @@ func (r *reconciliation) applyAround(ctx context.Context, o pipeline.Outcome, in
 
 // dropAbandoned removes the fields of others that forbid the change, and returns the object without them. For one that has a default, this would
 // only change the value: then the default is claimed, which takes the field from others.
-func (r *reconciliation) dropAbandoned(ctx context.Context, o pipeline.Outcome, t apply.Target, w *wayAround) (*unstructured.Unstructured, error) {
+func (r *reconciliation) dropAbandoned(ctx context.Context, o operator.Outcome, t apply.Target, w *wayAround) (*unstructured.Unstructured, error) {
 	if len(w.abandoned) == 0 {
 		return w.live, nil
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // witness says that the object of a uid at a place is the upstream's own: the status records it, or this process has made it or found
@@ -45,7 +44,7 @@ func (r *reconciliation) witnesses() []witness {
 	for _, rec := range r.recorded() {
 		for i, d := range r.Pipeline.Downstreams {
 			if d.Name == rec.Name && rec.UID != "" {
-				list = append(list, witness{place{i, pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}}, rec.UID, 0, false})
+				list = append(list, witness{place{i, operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}}, rec.UID, 0, false})
 			}
 		}
 	}
@@ -54,7 +53,7 @@ func (r *reconciliation) witnesses() []witness {
 
 // findLeftovers returns the objects that are at no target of a desired state; nil: all of them. They are remembered until they are known
 // to be gone: once the status records their successors, nothing else may say whose they are.
-func (r *reconciliation) findLeftovers(w *pipeline.Desired, owned [][]*drift.Live) []pipeline.Owned {
+func (r *reconciliation) findLeftovers(w *operator.Desired, owned [][]*drift.Live) []operator.Owned {
 	known := map[types.UID]int{}
 	for _, w := range r.witnesses() {
 		if home, ok := known[w.uid]; !ok || home == operator.NoIndex {
@@ -69,7 +68,7 @@ func (r *reconciliation) findLeftovers(w *pipeline.Desired, owned [][]*drift.Liv
 		if k := slices.IndexFunc(before, func(w witness) bool { return w.uid == own.Live.UID }); k >= 0 {
 			own.UnwantedSince = before[k].since
 		}
-		at := pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}
+		at := operator.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}
 		now = append(now, witness{place{own.Downstream, at}, own.Live.UID, own.UnwantedSince, !own.Certain})
 	}
 	for _, w := range before { // if the watch does not show it any more, it may have lost the labels of the watch: it is read

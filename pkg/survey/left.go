@@ -9,20 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // leftOf returns the objects that an earlier upstream of that name has left, for example because someone removed its finalizer.
 // Those with an owner reference are left to the garbage collector. It skips upstreams that this survey does not watch, and asks
 // the API server whether an upstream exists, because the watch may lag.
-func (v *Survey) leftOf(ctx context.Context, ref pipeline.Ref) ([]reconcile.Change, error) {
+func (v *Survey) leftOf(ctx context.Context, ref operator.Ref) ([]reconcile.Change, error) {
 	switch {
 	case !v.surveyor.options.Left:
 		return nil, nil
-	case ref == pipeline.Ref{}:
+	case ref == operator.Ref{}:
 		return v.leftBefore(ref, ""), nil
 	case !v.cache.Watches(ref.Namespace):
 		return nil, nil
@@ -46,15 +46,15 @@ func (v *Survey) leftOf(ctx context.Context, ref pipeline.Ref) ([]reconcile.Chan
 
 // leftBefore returns the objects with the owner mark of an earlier upstream of that name, with another uid; for the zero Ref, those that
 // have lost their owner mark.
-func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []reconcile.Change {
+func (v *Survey) leftBefore(ref operator.Ref, uid types.UID) []reconcile.Change {
 	var left []reconcile.Change
 	seen := map[types.UID]bool{}
 	for i, live := range v.cache.MarkedFor(ref) {
 		reason := "it " + marks.LostOwner(live)
-		if ref != (pipeline.Ref{}) {
+		if ref != (operator.Ref{}) {
 			reason = "it " + marks.EarlierMark(live, v.reconciler.Pipeline.Upstream.GVK.Kind)
 		}
-		if seen[live.UID] || ref != (pipeline.Ref{}) && !marks.LeftBy(live, ref, uid) {
+		if seen[live.UID] || ref != (operator.Ref{}) && !marks.LeftBy(live, ref, uid) {
 			continue
 		}
 		seen[live.UID] = true
@@ -63,7 +63,7 @@ func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []reconcile.Change 
 		left = append(left, reconcile.Change{
 			Index: home, Downstream: d.Name, Leftover: true, Kind: d.Kind.GVK, Live: live, Theirs: true,
 			Action: reconcile.ChangeLeave, Reason: reason,
-			Target: pipeline.Ref{Namespace: live.Namespace, Name: live.Name},
+			Target: operator.Ref{Namespace: live.Namespace, Name: live.Name},
 		})
 	}
 	slices.SortFunc(left, func(a, b reconcile.Change) int { return reconcile.CompareChanges(&a, &b) })

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
 
@@ -15,24 +15,24 @@ type pendingRefs struct {
 	more chan struct{}
 
 	mu   sync.Mutex
-	refs map[pipeline.Ref]bool // true: not taken yet
+	refs map[operator.Ref]bool // true: not taken yet
 }
 
 func newPendingRefs() *pendingRefs {
-	return &pendingRefs{more: make(chan struct{}, 1), refs: map[pipeline.Ref]bool{}}
+	return &pendingRefs{more: make(chan struct{}, 1), refs: map[operator.Ref]bool{}}
 }
 
 // Join implements informers.Queue: it does nothing.
-func (h *pendingRefs) Join([]pipeline.Ref) {}
+func (h *pendingRefs) Join([]operator.Ref) {}
 
 // JoinRows implements informers.Queue: nothing is counted.
-func (h *pendingRefs) JoinRows(int, []pipeline.Ref, source.Doubt) {}
+func (h *pendingRefs) JoinRows(int, []operator.Ref, source.Doubt) {}
 
 // NoteInputRows implements informers.Queue: nothing is counted.
 func (h *pendingRefs) NoteInputRows(string, int) {}
 
 // Add implements informers.Queue: priority and time are ignored.
-func (h *pendingRefs) Add(_ int, _ time.Duration, refs ...pipeline.Ref) {
+func (h *pendingRefs) Add(_ int, _ time.Duration, refs ...operator.Ref) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, ref := range refs {
@@ -45,29 +45,29 @@ func (h *pendingRefs) Add(_ int, _ time.Duration, refs ...pipeline.Ref) {
 }
 
 // all returns every upstream that was ever added, and marks them as taken.
-func (h *pendingRefs) all() []pipeline.Ref {
+func (h *pendingRefs) all() []operator.Ref {
 	return h.list(func(bool) bool { return true })
 }
 
 // take returns the upstreams that were added since the last call.
-func (h *pendingRefs) take() []pipeline.Ref {
+func (h *pendingRefs) take() []operator.Ref {
 	return h.list(func(isPending bool) bool { return isPending })
 }
 
-func (h *pendingRefs) list(include func(isPending bool) bool) []pipeline.Ref {
+func (h *pendingRefs) list(include func(isPending bool) bool) []operator.Ref {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	select {
 	case <-h.more:
 	default:
 	}
-	list := make([]pipeline.Ref, 0, len(h.refs))
+	list := make([]operator.Ref, 0, len(h.refs))
 	for ref, isPending := range h.refs {
 		if include(isPending) {
 			list = append(list, ref)
 			h.refs[ref] = false
 		}
 	}
-	slices.SortFunc(list, pipeline.Ref.Compare)
+	slices.SortFunc(list, operator.Ref.Compare)
 	return list
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
@@ -293,30 +294,30 @@ func (v *Survey) ReplacementProblems(changed *config.Operator) []string {
 func (v *Survey) Pipeline() *pipeline.Pipeline { return v.reconciler.Pipeline }
 
 // Current returns the desired state of an upstream and its objects in the caches; nil if there is nothing to report.
-func (v *Survey) Current(ctx context.Context, ref pipeline.Ref) (*reconcile.Current, error) {
+func (v *Survey) Current(ctx context.Context, ref operator.Ref) (*reconcile.Current, error) {
 	return v.reconciler.Current(ctx, ref)
 }
 
 // Refs returns what `run` would reconcile after a start, sorted by name: the upstreams, and those in the owner marks of
 // downstreams, except in namespaces that are not watched. The zero Ref means the objects that have lost their owner mark.
-func (v *Survey) Refs() []pipeline.Ref {
-	refs := slices.DeleteFunc(v.pending.all(), func(ref pipeline.Ref) bool { return !v.cache.Watches(ref.Namespace) })
-	if v.surveyor.options.Left && len(v.leftBefore(pipeline.Ref{}, "")) > 0 {
-		refs = append(refs, pipeline.Ref{})
+func (v *Survey) Refs() []operator.Ref {
+	refs := slices.DeleteFunc(v.pending.all(), func(ref operator.Ref) bool { return !v.cache.Watches(ref.Namespace) })
+	if v.surveyor.options.Left && len(v.leftBefore(operator.Ref{}, "")) > 0 {
+		refs = append(refs, operator.Ref{})
 	}
 	return refs
 }
 
 // Unknown has the error of each object of which it is not known whether it is an upstream. Nothing is reported about it otherwise.
-func (v *Survey) Unknown() map[pipeline.Ref]error { return v.cache.Unknown() }
+func (v *Survey) Unknown() map[operator.Ref]error { return v.cache.Unknown() }
 
 // Visit previews upstreams and calls visit with each finding, sequentially and in order. It stores none of them, so its memory
 // is that of the caches. An error of visit ends it. It skips upstreams with nothing to report.
-func (v *Survey) Visit(ctx context.Context, refs []pipeline.Ref, visit func(*reconcile.Finding) error) error {
+func (v *Survey) Visit(ctx context.Context, refs []operator.Ref, visit func(*reconcile.Finding) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type job struct {
-		ref  pipeline.Ref
+		ref  operator.Ref
 		done chan struct{}
 		f    *reconcile.Finding
 		err  error
@@ -418,14 +419,14 @@ func (v *Survey) Follow(ctx context.Context, visit func(*reconcile.Finding) erro
 }
 
 // Preview makes a dry run for one upstream. It returns nil if there is nothing to report.
-func (v *Survey) Preview(ctx context.Context, ref pipeline.Ref) (*reconcile.Finding, error) {
+func (v *Survey) Preview(ctx context.Context, ref operator.Ref) (*reconcile.Finding, error) {
 	looking, cancel := context.WithTimeout(ctx, reconcileTimeout)
 	defer cancel()
 	left, err := v.leftOf(looking, ref)
 	if err != nil {
 		return nil, err
 	}
-	if ref == (pipeline.Ref{}) {
+	if ref == (operator.Ref{}) {
 		return &reconcile.Finding{Operator: v.reconciler.Name, Left: left}, nil
 	}
 	f, err := v.reconciler.Preview(looking, ref, reconcile.PreviewOptions{Client: v.dryClient, Documents: v.surveyor.options.Documents})
@@ -450,16 +451,16 @@ func (v *Survey) dryClient(answers *apply.DryRun) *apply.Client {
 }
 
 // Enqueue implements reconcile.Host.
-func (v *Survey) Enqueue(ref pipeline.Ref) { v.pending.Add(informers.PriorityNow, 0, ref) }
+func (v *Survey) Enqueue(ref operator.Ref) { v.pending.Add(informers.PriorityNow, 0, ref) }
 
 // RecheckKinds implements reconcile.Host: a survey keeps the kinds that it began with.
 func (v *Survey) RecheckKinds() {}
 
 // CountedByGuard implements reconcile.Host: a survey holds nothing.
-func (v *Survey) CountedByGuard(pipeline.Ref) bool { return false }
+func (v *Survey) CountedByGuard(operator.Ref) bool { return false }
 
 // MayProceed implements reconcile.Host.
-func (v *Survey) MayProceed(pipeline.Ref, guard.Counted, bool) bool { return true }
+func (v *Survey) MayProceed(operator.Ref, guard.Counted, bool) bool { return true }
 
 // GuardWaits implements reconcile.Host.
 func (v *Survey) GuardWaits() bool { return false }

@@ -6,12 +6,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // LastWrite returns when the operator last changed an upstream, from managedFields, to the second; zero if it never did, or the
 // upstream cannot be read. It sends one request, because caches do not keep managedFields.
-func (v *Survey) LastWrite(ctx context.Context, ref pipeline.Ref) time.Time {
+func (v *Survey) LastWrite(ctx context.Context, ref operator.Ref) time.Time {
 	if v.reconciler.Pipeline.HasRows() { // what is written back says nothing of who wrote it
 		return time.Time{}
 	}

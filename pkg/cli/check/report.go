@@ -15,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -43,8 +44,8 @@ func reportOf(c pipeline.Compiled, source kinds.Source, hints []config.Error) *c
 		r.openHoles(p, d, "downstream "+d.Name)
 	}
 	if h := p.Before; h != nil {
-		r.kind(c.File, source, pipeline.BeforeName, "deletion.before.kind", h.Config.APIVersion, h.Object.Kind)
-		r.openHoles(p, h.Object, pipeline.BeforeName)
+		r.kind(c.File, source, operator.BeforeName, "deletion.before.kind", h.Config.APIVersion, h.Object.Kind)
+		r.openHoles(p, h.Object, operator.BeforeName)
 	}
 	for i, in := range p.Inputs {
 		if in.HasRows() {

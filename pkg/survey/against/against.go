@@ -11,6 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/docdiff"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -26,7 +27,7 @@ type transition struct {
 }
 
 // Visit previews upstreams of a survey, as its method Visit does.
-type Visit func(ctx context.Context, v *survey.Survey, refs []pipeline.Ref, each func(*reconcile.Finding) error) error
+type Visit func(ctx context.Context, v *survey.Survey, refs []operator.Ref, each func(*reconcile.Finding) error) error
 
 // Compare adds an item for each object that the new config changes or leaves behind, and one with ChangeNone for each that it does not
 // change. Of two configs of one name that watch different kinds, it adds what each does. Either survey may be nil.
@@ -80,11 +81,11 @@ func (t *transition) abandoned(ctx context.Context) error {
 // walk goes through the upstreams of both configs.
 func (t *transition) walk(ctx context.Context) error {
 	refs := append(t.old.Refs(), t.new.Refs()...)
-	slices.SortFunc(refs, pipeline.Ref.Compare)
+	slices.SortFunc(refs, operator.Ref.Compare)
 	refs = slices.Compact(refs)
 	next := 0
 	// Visit passes over what the new config does not mention: it is reported in between.
-	until := func(ref *pipeline.Ref) error {
+	until := func(ref *operator.Ref) error {
 		for ; next < len(refs) && (ref == nil || refs[next] != *ref); next++ {
 			if err := t.upstream(ctx, refs[next], nil); err != nil {
 				return err
@@ -106,7 +107,7 @@ func (t *transition) walk(ctx context.Context) error {
 }
 
 // upstream prints what the other config changes for one upstream; f is nil where the new one does not look at it.
-func (t *transition) upstream(ctx context.Context, ref pipeline.Ref, f *reconcile.Finding) error {
+func (t *transition) upstream(ctx context.Context, ref operator.Ref, f *reconcile.Finding) error {
 	was, err := t.old.Current(ctx, ref)
 	if err != nil {
 		return err
@@ -249,7 +250,7 @@ func (t *transition) wasTarget(was *reconcile.Current, live *drift.Live) bool {
 	for k, doc := range was.Documents {
 		o := was.Desired.Objects[k]
 		d := t.old.Pipeline().Downstreams[o.Downstream]
-		if doc != nil && live != nil && o.Target == (pipeline.Ref{Namespace: live.Namespace, Name: live.Name}) &&
+		if doc != nil && live != nil && o.Target == (operator.Ref{Namespace: live.Namespace, Name: live.Name}) &&
 			d.GVK().GroupKind() == schema.FromAPIVersionAndKind(live.APIVersion, live.Kind).GroupKind() {
 			return true
 		}
@@ -294,7 +295,7 @@ func (t *transition) leftovers(was *reconcile.Current, f *reconcile.Finding) err
 			}
 			seen[live.UID] = true
 			about := findings.About{Operator: pl.Name, Upstream: up, Downstream: d.Name,
-				Object: findings.Object{Kind: d.Kind.GVK, At: pipeline.Ref{Namespace: live.Namespace, Name: live.Name}, UID: string(live.UID)},
+				Object: findings.Object{Kind: d.Kind.GVK, At: operator.Ref{Namespace: live.Namespace, Name: live.Name}, UID: string(live.UID)},
 				Reason: "the new config does not manage it; nothing changes or deletes it"}
 			if len(live.Owners) > 0 {
 				about.Reason += ", except through its owner reference"
@@ -310,7 +311,7 @@ func (t *transition) leftovers(was *reconcile.Current, f *reconcile.Finding) err
 // looksAt reports whether a finding is about an object.
 func looksAt(f *reconcile.Finding, kind schema.GroupKind, live *drift.Live) bool {
 	return f != nil && slices.ContainsFunc(f.Changes, func(c reconcile.Change) bool {
-		at := c.Kind.GroupKind() == kind && c.Target == pipeline.Ref{Namespace: live.Namespace, Name: live.Name}
+		at := c.Kind.GroupKind() == kind && c.Target == operator.Ref{Namespace: live.Namespace, Name: live.Name}
 		return at || c.Live != nil && c.Live.UID == live.UID
 	})
 }

@@ -3,7 +3,7 @@ package against
 import (
 	"testing"
 
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
@@ -16,7 +16,7 @@ func TestDocumentOf(t *testing.T) {
 		want   any
 	}{
 		{"the second object of the first downstream", reconcile.Change{Index: 0, Object: 1}, "second"},
-		{"of deletion.before", reconcile.Change{Index: pipeline.BeforeIndex}, nil},
+		{"of deletion.before", reconcile.Change{Index: operator.BeforeIndex}, nil},
 		{"nothing is rendered while the upstream is being deleted", reconcile.Change{Index: 0, Object: 2}, nil},
 	} {
 		if got := documentOf(is, row.change)["kind"]; got != row.want {

@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -21,7 +22,7 @@ import (
 type origin struct {
 	operator int
 	kind     *kinds.Kind
-	at       pipeline.Ref
+	at       operator.Ref
 }
 
 // explain prints what the object follows from, level by level, and then what follows from it.
@@ -85,7 +86,7 @@ func (e *explanation) owner(k kinds.Kind, object *unstructured.Unstructured) (or
 		}
 		for _, ref := range object.GetOwnerReferences() {
 			if is(*kind, ref.APIVersion, ref.Kind) {
-				at := pipeline.Ref{Name: ref.Name}
+				at := operator.Ref{Name: ref.Name}
 				if kind.Namespaced {
 					at.Namespace = object.GetNamespace()
 				}
@@ -126,7 +127,7 @@ func is(k kinds.Kind, apiVersion, kind string) bool {
 }
 
 // upstream explains one upstream, as far as it is a link to the object in question. It reports whether there was anything to tell.
-func (e *explanation) upstream(ctx context.Context, n int, at pipeline.Ref) (bool, error) {
+func (e *explanation) upstream(ctx context.Context, n int, at operator.Ref) (bool, error) {
 	key := fmt.Sprint(n, at)
 	if e.explained[key] {
 		return true, nil
@@ -150,7 +151,7 @@ func (e *explanation) upstream(ctx context.Context, n int, at pipeline.Ref) (boo
 }
 
 // down explains what follows from an object, and what follows from that.
-func (e *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeline.Ref) (bool, error) {
+func (e *explanation) down(ctx context.Context, kind schema.GroupKind, at operator.Ref) (bool, error) {
 	found := false
 	for n, f := range e.Files {
 		if schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).GroupKind() != kind || e.explained[fmt.Sprint(n, at)] {
@@ -162,7 +163,7 @@ func (e *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeli
 			return found, err
 		}
 		at := namedRow(v, at)
-		if at == (pipeline.Ref{}) { // a survey calls those so that have lost their owner marks
+		if at == (operator.Ref{}) { // a survey calls those so that have lost their owner marks
 			v.Close()
 			continue
 		}
@@ -194,11 +195,11 @@ func (e *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeli
 }
 
 // namedRow is the upstream that a person named. A row is named by its key, or as get shows it.
-func namedRow(v *survey.Survey, at pipeline.Ref) pipeline.Ref {
+func namedRow(v *survey.Survey, at operator.Ref) operator.Ref {
 	if !v.Pipeline().HasRows() {
 		return at
 	}
-	byKey := pipeline.Ref{Name: pipeline.RowName(at.Name)}
+	byKey := operator.Ref{Name: pipeline.RowName(at.Name)}
 	if refs := v.Refs(); slices.Contains(refs, at) && !slices.Contains(refs, byKey) {
 		return at
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
@@ -16,7 +17,7 @@ import (
 // holder says who owns an object that is in the way of a downstream: who writes it, and what owns it. Whoever is to
 // runUntilIdle the conflict has to talk to them. One that cannot be read is passed over; that it is there has been said.
 func (e *explanation) holder(ctx context.Context, p *pipeline.Pipeline, c reconcile.Change, line func(string, ...any)) {
-	if c.State != pipeline.StateConflict || c.Target.Name == "" || c.Index < 0 {
+	if c.State != operator.StateConflict || c.Target.Name == "" || c.Index < 0 {
 		return
 	}
 	object, err := apply.New(e.Client, "why").Get(ctx, apply.Target{GVR: p.Downstreams[c.Index].Kind.GVR, Namespace: c.Target.Namespace,

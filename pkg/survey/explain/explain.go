@@ -10,7 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/survey"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
@@ -59,7 +59,7 @@ type Downstream struct {
 
 // Explain explains an object. After an error, what it returns is incomplete.
 func Explain(ctx context.Context, o Options, k kinds.Kind, object *unstructured.Unstructured) (*Explanation, error) {
-	asked := findings.Object{Kind: k.GVK, At: pipeline.Ref{Namespace: object.GetNamespace(), Name: object.GetName()},
+	asked := findings.Object{Kind: k.GVK, At: operator.Ref{Namespace: object.GetNamespace(), Name: object.GetName()},
 		UID: string(object.GetUID())}
 	e := &explanation{Options: o, object: asked, explained: map[string]bool{}, out: &Explanation{Object: asked}}
 	err := e.explain(ctx, k, object)

@@ -6,6 +6,7 @@ import (
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
@@ -14,7 +15,7 @@ import (
 // notReady says why an object that has not changed since it was applied is not ready, each rule with its place in the config, and who
 // can do something about it. While it is to be written that comes first, and says nothing of what is to be then.
 func (e *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, line func(string, ...any)) {
-	applied := []pipeline.State{pipeline.StateInSync, pipeline.StateDrifted, pipeline.StateStale, pipeline.StatePaused}
+	applied := []operator.State{operator.StateInSync, operator.StateDrifted, operator.StateStale, operator.StatePaused}
 	if !slices.Contains(applied, c.State) || !findings.HasObject(c) {
 		return
 	}
@@ -30,7 +31,7 @@ func (e *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c rec
 		}
 		line("%s: %s", word, h.Message)
 	}
-	if c.State == pipeline.StateInSync && (len(list) > 0 || c.Live.Status != kstatus.CurrentStatus) {
+	if c.State == operator.StateInSync && (len(list) > 0 || c.Live.Status != kstatus.CurrentStatus) {
 		line("everything is applied, and no write of the operator will change this: %s: kubectl describe %s", fix, describing(p, c))
 	}
 }

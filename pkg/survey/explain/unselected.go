@@ -14,6 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/spelling"
@@ -23,7 +24,7 @@ import (
 
 // explainUnselected explains why the operator does not look at an upstream: it is read once more, since only a look at it
 // and at its namespace shows what of the config's watch passes it over.
-func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Survey, at pipeline.Ref) error {
+func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Survey, at operator.Ref) error {
 	p := v.Pipeline()
 	up := e.begin(p.Name, findings.Object{Kind: p.Upstream.GVK, At: at})
 	if p.HasRows() {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -102,8 +103,8 @@ func conditionTexts(names config.Conditions, upstream *unstructured.Unstructured
 // stateIn is what a status records of an object; empty for nothing.
 func stateIn(recorded []status.Recorded, p *pipeline.Pipeline, c reconcile.Change) string {
 	for _, r := range recorded {
-		at := pipeline.Ref{Namespace: r.Namespace, Name: r.ObjectName}
-		if r.Name == c.Downstream && (c.Index == pipeline.BeforeIndex || !p.Downstreams[c.Index].Several() || at == c.Target) {
+		at := operator.Ref{Namespace: r.Namespace, Name: r.ObjectName}
+		if r.Name == c.Downstream && (c.Index == operator.BeforeIndex || !p.Downstreams[c.Index].Several() || at == c.Target) {
 			return r.State
 		}
 	}

@@ -5,6 +5,7 @@ package findings
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
@@ -12,7 +13,7 @@ import (
 // Object says which object is meant.
 type Object struct {
 	Kind schema.GroupVersionKind
-	At   pipeline.Ref
+	At   operator.Ref
 	UID  string
 }
 
@@ -46,8 +47,8 @@ func aboutForgotten(pl *pipeline.Pipeline, f *reconcile.Finding, r reconcile.For
 
 // Upstream names the upstream of a finding.
 func Upstream(pl *pipeline.Pipeline, f *reconcile.Finding) Object {
-	if f.Ref == (pipeline.Ref{}) {
-		return Object{Kind: pl.Upstream.GVK, At: pipeline.Ref{Name: "-"}}
+	if f.Ref == (operator.Ref{}) {
+		return Object{Kind: pl.Upstream.GVK, At: operator.Ref{Name: "-"}}
 	}
 	up := Object{Kind: pl.Upstream.GVK, At: f.Ref}
 	if f.Upstream != nil {
@@ -58,7 +59,7 @@ func Upstream(pl *pipeline.Pipeline, f *reconcile.Finding) Object {
 
 // Forgotten names an object that only the status records.
 func Forgotten(r reconcile.Forgotten) Object {
-	return Object{schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), pipeline.Ref{Namespace: r.Namespace, Name: r.ObjectName},
+	return Object{schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), operator.Ref{Namespace: r.Namespace, Name: r.ObjectName},
 		string(r.UID)}
 }
 
@@ -70,12 +71,12 @@ func ofChange(c reconcile.Change) Object {
 	}
 	ref.UID = string(c.Live.UID)
 	if ref.At.Name == "" {
-		ref.At = pipeline.Ref{Namespace: c.Live.Namespace, Name: c.Live.Name}
+		ref.At = operator.Ref{Namespace: c.Live.Namespace, Name: c.Live.Name}
 	}
 	return ref
 }
 
 // IsAboutNothing reports whether a change is about a downstream that is neither wanted nor there.
 func IsAboutNothing(c reconcile.Change) bool {
-	return c.State == pipeline.StateUnwanted && c.Live == nil
+	return c.State == operator.StateUnwanted && c.Live == nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/docdiff"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/redact"
@@ -29,7 +30,7 @@ type Item struct {
 	Action  string
 	Risk    string
 	Note    string
-	Failure *pipeline.Failure
+	Failure *operator.Failure
 	Diffs   []docdiff.Field
 	Before  map[string]any
 	After   map[string]any
@@ -55,7 +56,7 @@ func Items(pl *pipeline.Pipeline, f *reconcile.Finding) []Item {
 			continue
 		}
 		item := ItemOf(pl, f, c)
-		if c.State == pipeline.StateInvalid {
+		if c.State == operator.StateInvalid {
 			item.Reason = invalidity(f)
 		}
 		list = append(list, item)
@@ -160,7 +161,7 @@ func wordsOf(pl *pipeline.Pipeline, index int) redact.Words {
 	switch {
 	case index >= 0 && index < len(pl.Downstreams):
 		return pl.Downstreams[index].Words
-	case index == pipeline.BeforeIndex && pl.Before != nil:
+	case index == operator.BeforeIndex && pl.Before != nil:
 		return pl.Before.Object.Words
 	}
 	return nil

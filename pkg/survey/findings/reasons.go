@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -15,7 +16,7 @@ import (
 func toDelete(f *reconcile.Finding, o Object) string {
 	var inside []Object
 	for _, c := range f.Changes {
-		if !c.Theirs && c.State != pipeline.StateUnwanted {
+		if !c.Theirs && c.State != operator.StateUnwanted {
 			inside = append(inside, ofChange(c))
 		}
 	}
@@ -59,11 +60,11 @@ func UnmetRules(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change) 
 func FinalizerText(pl *pipeline.Pipeline, f *reconcile.Finding) string {
 	name := pl.Config.Conventions.Finalizer
 	switch f.Finalizer {
-	case pipeline.FinalizerAdd:
+	case operator.FinalizerAdd:
 		return name + " to be added"
-	case pipeline.FinalizerRemove:
+	case operator.FinalizerRemove:
 		return name + " to be removed"
-	case pipeline.FinalizerSwap:
+	case operator.FinalizerSwap:
 		return name + " to replace " + marks.PreviousFinalizer(pl.Settings)
 	}
 	return ""

@@ -8,6 +8,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
@@ -42,13 +43,13 @@ func Rows(pl *pipeline.Pipeline, f *reconcile.Finding) []Row {
 		switch {
 		case c.Failure != nil:
 			r.Reason = c.Failure.Reason + ": " + c.Failure.Message
-		case c.State == pipeline.StateInvalid:
+		case c.State == operator.StateInvalid:
 			r.Reason = invalidity(f)
-		case c.State == pipeline.StateRepair && recorded[c.Downstream] == string(pipeline.StateContested):
+		case c.State == operator.StateRepair && recorded[c.Downstream] == string(operator.StateContested):
 			r.State = recorded[c.Downstream]
-		case c.State == pipeline.StateInSync && c.Live != nil && c.Live.Status != kstatus.CurrentStatus:
+		case c.State == operator.StateInSync && c.Live != nil && c.Live.Status != kstatus.CurrentStatus:
 			r.Reason = string(c.Live.Status) + ": " + pl.StatusMessage(c.Index, c.Live)
-		case c.State == pipeline.StateInSync:
+		case c.State == operator.StateInSync:
 			if list := UnmetRules(pl, f, c); len(list) > 0 {
 				r.Reason = list[0].Message
 			}
@@ -57,7 +58,7 @@ func Rows(pl *pipeline.Pipeline, f *reconcile.Finding) []Row {
 	}
 	for _, r := range f.Forgotten {
 		about := aboutForgotten(pl, f, r, "the config no longer has this downstream, or has it with another kind")
-		about.State = string(pipeline.StateLeftover)
+		about.State = string(operator.StateLeftover)
 		rows = append(rows, Row{About: about})
 	}
 	return append(rows, left...)
@@ -68,7 +69,7 @@ func leftRows(pl *pipeline.Pipeline, f *reconcile.Finding) []Row {
 	var rows []Row
 	for _, c := range f.Left {
 		about := aboutChange(pl, f, c)
-		about.State = string(pipeline.StateLeftover)
+		about.State = string(operator.StateLeftover)
 		about.Reason = c.Reason + ": if no other operator has these conventions, delete it, or let adoptionPolicy: IfUnowned take it over"
 		rows = append(rows, Row{about, createdAt(c.Live)})
 	}
