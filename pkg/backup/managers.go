@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/ownership"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -24,7 +25,7 @@ func (p *pass) managers(ctx context.Context, t *target, u *unstructured.Unstruct
 	}
 	var managers any = entries
 	if isGone := t.isGone; slices.ContainsFunc(u.GetManagedFields(), isGone) {
-		owners, err := p.ownership(t)
+		owners, err := p.ownershipOf(t)
 		if err != nil {
 			return nil, err
 		}
@@ -46,8 +47,8 @@ func (t *target) isGone(e metav1.ManagedFieldsEntry) bool {
 	return err == nil && gv.Group == t.gvr().Group && t.Definition != "" && !slices.Contains(t.versions, gv.Version)
 }
 
-// ownership converts managedFields by the archived definition, and the conversion that its objects had.
-func (p *pass) ownership(t *target) (*convert.Ownership, error) {
+// ownershipOf converts managedFields by the archived definition, and the conversion that its objects had.
+func (p *pass) ownershipOf(t *target) (*ownership.Ownership, error) {
 	if t.owners != nil {
 		return t.owners, nil
 	}
@@ -76,6 +77,6 @@ func (p *pass) ownership(t *target) (*convert.Ownership, error) {
 	} else if c == nil || !c.Has(version.Name) {
 		c = convert.None(t.gvk().GroupKind(), version, nil)
 	}
-	t.owners, err = convert.NewOwnership(c)
+	t.owners, err = ownership.New(c)
 	return t.owners, err
 }

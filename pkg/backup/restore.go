@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/ownership"
 	"github.com/corollary-dev/corollary/pkg/crddiff"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
@@ -59,9 +60,9 @@ type Restore struct {
 type target struct {
 	Kind
 	install  *unstructured.Unstructured
-	versions []string           // of the definition, also those that are not served
-	version  *kinds.Version     // for a dry run; nil for a built-in kind, and with install
-	owners   *convert.Ownership // once it is needed
+	versions []string             // of the definition, also those that are not served
+	version  *kinds.Version       // for a dry run; nil for a built-in kind, and with install
+	owners   *ownership.Ownership // once it is needed
 }
 
 // Plan is what a restore has to do.

@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/prove"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -60,9 +61,9 @@ func (c *Conversion) Proven(ctx context.Context) *config.Error {
 		return c.File.Errorf("", fix, "the conversion is not proven: there is no %s for %s", config.CertificateKind, c.File.For)
 	}
 	err := c.Matches()
-	if errors.Is(err, convert.ErrSchemas) || errors.Is(err, convert.ErrProof) {
-		certificate, _ := convert.ReadCertificate(c.File.Certificate.Values) // matches has read it
-		proof, failed := c.Converter.Prove(ctx, convert.ProofOptions{Seed: certificate.Seed, Objects: ObjectsToProve})
+	if errors.Is(err, prove.ErrSchemas) || errors.Is(err, prove.ErrProof) {
+		certificate, _ := prove.ReadCertificate(c.File.Certificate.Values) // matches has read it
+		proof, failed := prove.Prove(ctx, c.Converter, prove.Options{Seed: certificate.Seed, Objects: ObjectsToProve})
 		if failed == nil && proof.Valid() {
 			return nil
 		}
@@ -78,11 +79,11 @@ func (c *Conversion) Matches() error {
 	if c.File.Certificate == nil {
 		return fmt.Errorf("there is no %s for %s", config.CertificateKind, c.File.For)
 	}
-	certificate, err := convert.ReadCertificate(c.File.Certificate.Values)
+	certificate, err := prove.ReadCertificate(c.File.Certificate.Values)
 	if err != nil {
 		return err
 	}
-	return c.Converter.Matches(&c.File.Conversion, certificate)
+	return prove.Matches(c.Converter, &c.File.Conversion, certificate)
 }
 
 // DefinitionFor is the definition of a conversion's kind; nil where it is not among them.

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
-	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/prove"
 )
 
 // A field of a kind has another name in another version.
@@ -59,11 +59,11 @@ func TestCertificateOfAnEarlierProof(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	proof, err := c.Converter.Prove(t.Context(), convert.ProofOptions{Seed: 1, Objects: 10})
+	proof, err := prove.Prove(t.Context(), c.Converter, prove.Options{Seed: 1, Objects: 10})
 	if err != nil || !proof.Valid() {
 		t.Fatal(proof, err)
 	}
-	certificate := c.Converter.Certify(&c.File.Conversion, proof, 1)
+	certificate := prove.Certify(c.Converter, &c.File.Conversion, proof, 1)
 	if err := certificate.Record(crd); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestCertificateOfAnEarlierProof(t *testing.T) {
 		t.Fatal(problems, c.Matches())
 	}
 	files[0].Certificate.Values["proof"] = 0
-	if err := c.Matches(); !errors.Is(err, convert.ErrProof) {
+	if err := c.Matches(); !errors.Is(err, prove.ErrProof) {
 		t.Errorf("a certificate without a version of the proof: %v", err)
 	}
 	if err := c.Proven(t.Context()); err != nil {

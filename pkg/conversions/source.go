@@ -19,6 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/prove"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/webhook"
 )
@@ -162,7 +163,7 @@ func provenBefore(f *load.ConversionFile, crd *apiextensionsv1.CustomResourceDef
 	if f.Certificate == nil {
 		return nil
 	}
-	certificate, err := convert.ReadCertificate(f.Certificate.Values)
+	certificate, err := prove.ReadCertificate(f.Certificate.Values)
 	if err != nil {
 		return nil
 	}
@@ -174,7 +175,7 @@ func provenBefore(f *load.ConversionFile, crd *apiextensionsv1.CustomResourceDef
 	if len(errs) > 0 {
 		return nil
 	}
-	if err := c.Converter.Matches(&f.Conversion, certificate); err != nil && !errors.Is(err, convert.ErrProof) {
+	if err := prove.Matches(c.Converter, &f.Conversion, certificate); err != nil && !errors.Is(err, prove.ErrProof) {
 		return nil
 	}
 	return c.Converter

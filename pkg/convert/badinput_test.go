@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/prove"
+	"github.com/corollary-dev/corollary/pkg/webhook"
 )
 
 // The API server accepts an answer only with the uid of its review, whether the conversion succeeded or not. A review without uid is
@@ -105,7 +107,7 @@ spokes:
 			t.Errorf("%v from %s to %s and back is %v: %v", row.spec, row.from, row.to, obj, err)
 		}
 	}
-	proof, err := c.Prove(t.Context(), convert.ProofOptions{Seed: 1, Objects: 100})
+	proof, err := prove.Prove(t.Context(), c, prove.Options{Seed: 1, Objects: 100})
 	if err != nil || len(proof.Pairs) != 4 {
 		t.Fatalf("%+v: %v", proof, err)
 	}
@@ -195,7 +197,7 @@ func TestMetadataStays(t *testing.T) {
 		if len(problems) > 0 {
 			t.Fatal(problems[0])
 		}
-		h := &convert.Handler{Converters: func(schema.GroupKind) *convert.Converter { return c }}
+		h := &webhook.Handler{Converters: func(schema.GroupKind) *convert.Converter { return c }}
 		recorder := httptest.NewRecorder()
 		body := reviewOf("example.com/v1", `{"apiVersion":"example.com/v1beta1","kind":"Thing","spec":{"a":"v"},"metadata":`+wholeMetadata+`}`)
 		h.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)))
@@ -226,7 +228,7 @@ func TestLossShowsNoValues(t *testing.T) {
 		if len(problems) > 0 {
 			t.Fatalf("%s: %v", expression, problems[0])
 		}
-		loss, _ := c.Survives(t.Context(), map[string]any{"apiVersion": "example.com/v1beta1", "kind": "Thing",
+		loss, _ := prove.Survives(t.Context(), c, map[string]any{"apiVersion": "example.com/v1beta1", "kind": "Thing",
 			"metadata": map[string]any{"name": "x"}, "spec": map[string]any{"a": "SEKRET VALUE"}})
 		if loss == nil || strings.Contains(loss.Shown, "SEKRET") || !strings.Contains(loss.Shown, "set .spec.a: evaluating ") {
 			t.Errorf("%s: %+v", expression, loss)

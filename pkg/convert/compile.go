@@ -52,11 +52,11 @@ func Compile(config *config.Conversion, o Options) (*Converter, []*Problem) {
 	if len(c.problems) > 0 {
 		return nil, c.problems
 	}
-	made.literals, made.metadata, made.needsMetadata = c.found, c.metadata, made.preserve != ""
-	made.untried = c.untried
-	for _, s := range made.spokes {
+	made.Literals, made.Metadata, made.NeedsMetadata = c.found, c.metadata, made.Preserve != ""
+	made.Untried = c.untried
+	for _, s := range made.Spokes {
 		for _, o := range slices.Concat(s.toHub, s.fromHub) {
-			made.needsMetadata = made.needsMetadata || o.touches("metadata")
+			made.NeedsMetadata = made.NeedsMetadata || o.touches("metadata")
 		}
 	}
 	return made, nil
@@ -70,7 +70,7 @@ type compiler struct {
 	preserve string           // the annotation of preserve
 	metadata []fieldpath.Path // the labels and annotations that they name
 	untried  []string         // the expressions that read metadata which made objects do not have
-	floats   []floatUse       // of the spoke that is compiled
+	floats   []FloatUse       // of the spoke that is compiled
 }
 
 func (c *compiler) problem(path, format string, args ...any) {
@@ -78,15 +78,15 @@ func (c *compiler) problem(path, format string, args ...any) {
 }
 
 func (c *compiler) converter(config *config.Conversion) *Converter {
-	made := &Converter{kind: c.options.Kind, spokes: map[string]*spoke{}, stored: c.options.Stored, namespaced: c.options.Namespaced}
-	if made.hub = c.served("hub", config.Hub); made.hub == nil {
+	made := &Converter{Kind: c.options.Kind, Spokes: map[string]*Spoke{}, stored: c.options.Stored, Namespaced: c.options.Namespaced}
+	if made.Hub = c.served("hub", config.Hub); made.Hub == nil {
 		return nil
 	}
 	if config.Preserve != nil {
-		if made.preserve = config.Preserve.Annotation; made.preserve == "" {
+		if made.Preserve = config.Preserve.Annotation; made.Preserve == "" {
 			c.problem("preserve.annotation", "required value is missing: set the name of an annotation")
 		}
-		c.preserve = made.preserve
+		c.preserve = made.Preserve
 	}
 	for i := range config.Spokes {
 		at := fmt.Sprintf("spokes[%d]", i)
@@ -97,16 +97,16 @@ func (c *compiler) converter(config *config.Conversion) *Converter {
 		v := c.served(at+".version", from.Version)
 		switch {
 		case v == nil:
-		case v == made.hub:
+		case v == made.Hub:
 			c.problem(at+".version", "%s is the hub: remove it from spokes", v.Name)
-		case made.spokes[v.Name] != nil:
+		case made.Spokes[v.Name] != nil:
 			c.problem(at+".version", "%s is listed twice", v.Name)
 		default:
-			made.spokes[v.Name] = c.spoke(at, from, v, made.hub, made.preserve != "")
+			made.Spokes[v.Name] = c.spoke(at, from, v, made.Hub, made.Preserve != "")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.versions)) {
-		if made.spokes[name] == nil && name != made.hub.Name && c.versions[name].Served && !c.options.Partial {
+		if made.Spokes[name] == nil && name != made.Hub.Name && c.versions[name].Served && !c.options.Partial {
 			c.problem("spokes", "version %s is served and is missing: add it, or stop serving it", name)
 		}
 	}
@@ -124,8 +124,8 @@ func (c *compiler) served(path, name string) *kinds.Version {
 	return v
 }
 
-func (c *compiler) spoke(at string, from *config.Spoke, v, hub *kinds.Version, preserves bool) *spoke {
-	made := &spoke{version: v}
+func (c *compiler) spoke(at string, from *config.Spoke, v, hub *kinds.Version, preserves bool) *Spoke {
+	made := &Spoke{Version: v}
 	spokeCover, hubCover := newCover(withMetadata(v.Structural)), newCover(withMetadata(hub.Structural))
 	spokeCover.version, hubCover.version, c.floats = v, hub, nil
 	before := len(c.metadata)
@@ -145,7 +145,7 @@ func (c *compiler) spoke(at string, from *config.Spoke, v, hub *kinds.Version, p
 		if !inSpoke && !inHub {
 			c.problem(where+".path", "neither %s nor %s has %s", v.Name, hub.Name, p)
 		}
-		made.lost = append(made.lost, p)
+		made.Lost = append(made.Lost, p)
 		spokeCover.take(p, coverLost)
 		hubCover.take(p, coverLost)
 	}
@@ -154,7 +154,7 @@ func (c *compiler) spoke(at string, from *config.Spoke, v, hub *kinds.Version, p
 			reflect.DeepEqual(v.Structural.Properties["metadata"], hub.Structural.Properties["metadata"]) &&
 			(len(from.Rules) == 0 || !keepsUnknown(v.Structural) && !keepsUnknown(hub.Structural))}
 	a.compare(spokeCover, hubCover, v, hub)
-	made.exact, made.floats = a.exact, c.floats
+	made.Exact, made.Floats = a.exact, c.floats
 	return made
 }
 
@@ -208,7 +208,7 @@ func (c *compiler) reads(at string, paths [][]string, whole bool) {
 	for _, path := range paths {
 		p := fieldpath.New(path...)
 		c.names(p)
-		if path[0] == "metadata" && (len(path) == 1 || !slices.Contains(triedMetadata, path[1])) {
+		if path[0] == "metadata" && (len(path) == 1 || !slices.Contains(TriedMetadata, path[1])) {
 			c.untried = append(c.untried, fmt.Sprintf("%s reads %s", at, p))
 		}
 	}
@@ -367,14 +367,14 @@ func (c *compiler) constant(at string, p fieldpath.Path, r *config.ConversionRul
 func (c *compiler) each(
 	at string, there, back transfer, r *config.ConversionRule, spoke, hub *cover, s, h *structuralschema.Structural,
 ) (toHub, fromHub operation) {
-	spokeItem, hubItem := itemOf(s), itemOf(h)
+	spokeItem, hubItem := kinds.ItemOf(s), kinds.ItemOf(h)
 	if spokeItem == nil || hubItem == nil {
 		c.problem(at+".forEach", "both versions must have a list or a map of objects there")
 		return nil, nil
 	}
 	items := [2]*cover{newCover(spokeItem), newCover(hubItem)}
 	for i, outer := range []*cover{spoke, hub} {
-		items[i].item, items[i].version, items[i].above = true, outer.version, joined(outer.above, []fieldpath.Path{there.from, there.to}[i])
+		items[i].item, items[i].version, items[i].above = true, outer.version, slices.Concat(outer.above, []fieldpath.Path{there.from, there.to}[i])
 	}
 	entry := spoke.entries[there.from.String()]
 	entry.items, entry.changed = &items, len(r.ToHub)+len(r.FromHub) > 0
@@ -433,9 +433,12 @@ func (c *compiler) steps(at string, list []config.ConversionStep, from, to *cove
 			c.reads(where+".expression", paths, whole)
 		}
 		if program.ComputesFloats() {
-			c.floats = append(c.floats, newFloatUse(where+".expression", from, paths, whole))
+			c.floats = append(c.floats, from.floats(where+".expression", paths, whole))
 		}
 		made = append(made, &computed{p, program, where + ".expression"})
 	}
 	return made
 }
+
+// TriedMetadata are the fields of metadata that made objects have.
+var TriedMetadata = []string{"name", "generateName", "namespace", "labels", "annotations"}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/rules/cost"
 )
 
 // smallest is the size in bytes up to which a text costs about as much as an empty one.
@@ -38,12 +39,12 @@ func (c *costs) add(operations []operation, above string, count uint64) {
 	for _, o := range operations {
 		switch o := o.(type) {
 		case *computed:
-			cost, unbounded := o.program.MaxCost(c.size)
-			if cost > o.program.CallLimit() {
+			most, unbounded := o.program.MaxCost(c.size)
+			if most > o.program.CallLimit() {
 				c.problems = append(c.problems, o.where)
 			}
 			small, _ := o.program.MaxCost(min(c.size, smallest))
-			c.sum = plus(c.sum, min(times(count, cost), plus(times(count, small), cost)))
+			c.sum = cost.Plus(c.sum, min(cost.Times(count, most), cost.Plus(cost.Times(count, small), most)))
 			for _, b := range unbounded {
 				b.Path = above + b.Path
 				c.bounds[b.Path] = b
@@ -59,8 +60,8 @@ func (c *costs) add(operations []operation, above string, count uint64) {
 				}
 				c.bounds[path] = rules.Bound{Path: path, Keyword: keyword, Assumed: entries}
 			}
-			entries = min(times(count, entries), c.size)
-			c.sum = plus(c.sum, entries)
+			entries = min(cost.Times(count, entries), c.size)
+			c.sum = cost.Plus(c.sum, entries)
 			c.add(o.operations, path+"[]", entries)
 		}
 	}
@@ -68,24 +69,24 @@ func (c *costs) add(operations []operation, above string, count uint64) {
 
 func (c *costs) fits(limit uint64) bool { return len(c.problems) == 0 && c.sum <= limit }
 
-// tooExpensive says which expressions may cost more than is allowed for some object, and what to bound. Everything that converts one
+// TooExpensive says which expressions may cost more than is allowed for some object, and what to bound. Everything that converts one
 // object has one budget: both hops, and the ways back that find what travels in the annotation.
-func (c *Converter) tooExpensive() []string {
+func (c *Converter) TooExpensive() []string {
 	var found []string
 	for _, name := range c.Versions() {
-		s := c.spokes[name]
+		s := c.Spokes[name]
 		for _, way := range []struct {
 			from, to    string
 			there, back []operation
-		}{{name, c.hub.Name, s.toHub, s.fromHub}, {c.hub.Name, name, s.fromHub, s.toHub}} {
+		}{{name, c.Hub.Name, s.toHub, s.fromHub}, {c.Hub.Name, name, s.fromHub, s.toHub}} {
 			limit := uint64(rules.CostPerObject)
-			if len(c.spokes) > 1 {
+			if len(c.Spokes) > 1 {
 				limit /= 2 // by way of the hub there are two hops
 			}
-			cost := func(size uint64) *costs { return c.costOfWay(s, way.there, way.back, size) }
-			if all := cost(rules.MaxStored); !all.fits(limit) {
+			costAt := func(size uint64) *costs { return c.costOfWay(s, way.there, way.back, size) }
+			if all := costAt(rules.MaxStored); !all.fits(limit) {
 				found = append(found, advice(way.from, way.to, all, costOf(way.back, rules.MaxStored), func(size uint64) bool {
-					return cost(size).fits(limit) && costOf(way.back, size).fits(limit)
+					return costAt(size).fits(limit) && costOf(way.back, size).fits(limit)
 				}))
 			}
 		}
@@ -94,16 +95,16 @@ func (c *Converter) tooExpensive() []string {
 }
 
 // costOfWay is the largest cost of one way, with the ways back that find what travels in the annotation.
-func (c *Converter) costOfWay(s *spoke, there, back []operation, size uint64) *costs {
+func (c *Converter) costOfWay(s *Spoke, there, back []operation, size uint64) *costs {
 	all := costOf(there, size)
-	if c.preserve != "" && !s.exact {
-		all.sum = plus(all.sum, times(waysBack, costOf(back, size).sum))
+	if c.Preserve != "" && !s.Exact {
+		all.sum = cost.Plus(all.sum, cost.Times(waysBack, costOf(back, size).sum))
 	}
 	return all
 }
 
-// maxCost is the largest cost of converting an object that is stored from a spoke to the hub, or back.
-func (c *Converter) maxCost(s *spoke, toHub bool) uint64 {
+// MaxCost is the largest cost of converting an object that is stored from a spoke to the hub, or back.
+func (c *Converter) MaxCost(s *Spoke, toHub bool) uint64 {
 	if toHub {
 		return c.costOfWay(s, s.toHub, s.fromHub, rules.MaxStored).sum
 	}
@@ -143,11 +144,11 @@ func advice(from, to string, all, back *costs, fits func(size uint64) bool) stri
 	return text + ": add " + strings.Join(wanted, ", ") + ", or less"
 }
 
-func amount(cost uint64) string {
-	if cost == math.MaxUint64 {
+func amount(units uint64) string {
+	if units == math.MaxUint64 {
 		return "any number of units"
 	}
-	return fmt.Sprintf("%d units for an object of %d KiB", cost, rules.MaxStored>>10)
+	return fmt.Sprintf("%d units for an object of %d KiB", units, rules.MaxStored>>10)
 }
 
 // rounded is the number of one digit followed by zeros that is not larger.
@@ -157,18 +158,4 @@ func rounded(n uint64) uint64 {
 		unit *= 10
 	}
 	return max(1, n/unit*unit)
-}
-
-func plus(a, b uint64) uint64 {
-	if a > math.MaxUint64-b {
-		return math.MaxUint64
-	}
-	return a + b
-}
-
-func times(a, b uint64) uint64 {
-	if b != 0 && a > math.MaxUint64/b {
-		return math.MaxUint64
-	}
-	return a * b
 }

@@ -1,8 +1,16 @@
 package convert
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/convert/generator"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
@@ -11,22 +19,62 @@ import (
 func TestMaxCost(t *testing.T) {
 	t.Parallel()
 	c := compileIn(t, "testdata/cost")
-	s := c.spokes["v1beta1"]
-	for _, pair := range [][2]*kinds.Version{{s.version, c.hub}, {c.hub, s.version}} {
-		most := c.maxCost(s, pair[0] == s.version)
+	s := c.Spokes["v1beta1"]
+	for _, pair := range [][2]*kinds.Version{{s.Version, c.Hub}, {c.Hub, s.Version}} {
+		most := c.MaxCost(s, pair[0] == s.Version)
 		if most > rules.CostPerObject {
 			t.Errorf("from %s: %d units are more than an object may cost", pair[0].Name, most)
 		}
-		p := &prover{Converter: c, from: pair[0], via: pair[1], generator: c.generator(1, pair[1])}
+		g := generator.New(generator.Options{Seed: 1, Kind: c.Kind, Literals: c.Literals, Metadata: c.Metadata, Versions: pair[:], Others: pair[1:]})
 		dearest := uint64(0)
-		err := p.everySize(t.Context(), func(obj map[string]any) (done bool, err error) {
+		var err error
+		for obj := range g.Sized(t.Context(), pair[0], pair[1]) {
 			pass := &pass{ctx: t.Context(), budget: rules.NewBudget(t.Context())}
-			err = c.hop(obj, pair[0].Name, pair[1].Name, pass)
+			if err = c.hop(obj, pair[0].Name, pair[1].Name, pass); err != nil {
+				break
+			}
 			dearest = max(dearest, rules.CostPerObject-pass.budget.Left())
-			return err != nil, err
-		})
+		}
 		if err != nil || dearest == 0 || dearest > most {
 			t.Errorf("from %s: an object costs %d units, at most %d are stated: %v", pair[0].Name, dearest, most, err)
 		}
 	}
+}
+
+// compileIn compiles crd.yaml and conversion.yaml of a directory.
+func compileIn(t *testing.T, dir string) *Converter {
+	t.Helper()
+	definition, versions := readDefinition(t, filepath.Join(dir, "crd.yaml"))
+	text, err := os.ReadFile(filepath.Join(dir, "conversion.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conf config.Conversion
+	if err := yaml.Unmarshal(text, &conf); err != nil {
+		t.Fatal(err)
+	}
+	kind := schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}
+	c, problems := Compile(&conf, Options{Kind: kind, Versions: versions})
+	if len(problems) > 0 {
+		t.Fatal(problems[0])
+	}
+	return c
+}
+
+// readDefinition reads a CustomResourceDefinition, and its versions.
+func readDefinition(t *testing.T, path string) (*apiextensionsv1.CustomResourceDefinition, []*kinds.Version) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(text, definition); err != nil {
+		t.Fatal(err)
+	}
+	versions, err := kinds.Versions(definition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return definition, versions
 }

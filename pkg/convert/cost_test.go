@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/prove"
 )
 
 // BenchmarkProve proves a conversion of many fields.
@@ -20,7 +20,7 @@ func BenchmarkProve(b *testing.B) {
 			c, _ := compile(b, crd, append(conversionOf(steps("self.spec.a + 'x'", "self.spec.a.endsWith('x') ? "+
 				"self.spec.a.substring(0, self.spec.a.size() - 1) : self.spec.a")), "\npreserve: {annotation: example.com/data}\n"...))
 			for b.Loop() {
-				if _, err := c.Prove(b.Context(), convert.ProofOptions{Seed: 1}); err != nil {
+				if _, err := prove.Prove(b.Context(), c, prove.Options{Seed: 1}); err != nil {
 					b.Fatal(err)
 				}
 			}

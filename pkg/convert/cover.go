@@ -100,17 +100,6 @@ func (c *cover) entry(p fieldpath.Path) (found *covered, below bool) {
 	return nil, below
 }
 
-// itemOf is the schema of the items of a list or map of objects; nil for anything else.
-func itemOf(s *structuralschema.Structural) *structuralschema.Structural {
-	switch {
-	case s.Items != nil && s.Items.Type == "object":
-		return s.Items
-	case s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil && s.AdditionalProperties.Structural.Type == "object":
-		return s.AdditionalProperties.Structural
-	}
-	return nil
-}
-
 // comparison finds what no rule says anything about, though the versions differ there.
 type comparison struct {
 	*compiler
@@ -135,7 +124,7 @@ func (c *comparison) sides(spoke, hub *cover, above fieldpath.Path) {
 func (c *comparison) walk(own, other *cover, side int, at fieldpath.Path, s, o *structuralschema.Structural, above fieldpath.Path) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		p := at.Child(name)
-		if len(above) == 0 && !own.item && len(p) == 1 && slices.Contains(head, name) {
+		if len(above) == 0 && !own.item && len(p) == 1 && kinds.IsHead(name) {
 			continue
 		}
 		mine, theirs := kinds.Member(s, name), kinds.Member(o, name)
@@ -146,7 +135,7 @@ func (c *comparison) walk(own, other *cover, side int, at fieldpath.Path, s, o *
 			c.covered(other, side, e, mine, above)
 		case below, belowOther && theirs != nil && !own.isRead(p):
 			c.walk(own, other, side, p, mine, theirs, above)
-			if additional(mine) != nil {
+			if kinds.ValuesOf(mine) != nil {
 				c.keys(own, other, side, p, mine, theirs, above)
 			}
 		case own.isRead(p):
@@ -172,13 +161,10 @@ func (c *comparison) keys(own, other *cover, side int, at fieldpath.Path, s, o *
 		c.missing(side, at, above)
 	case side == 0:
 		c.same(at, s, o, above)
-	case additional(o) == nil:
+	case kinds.ValuesOf(o) == nil:
 		c.same(at, o, s, above)
 	}
 }
-
-// head are the fields of every object, which the API server itself converts.
-var head = []string{"apiVersion", "kind", "metadata"}
 
 // uncovered compares a field that both sides have and that no rule of its own side names.
 func (c *comparison) uncovered(other *cover, side int, p fieldpath.Path, mine, theirs *structuralschema.Structural, above fieldpath.Path) {
@@ -224,7 +210,7 @@ func (c *comparison) covered(other *cover, side int, e *covered, mine *structura
 		c.same(where, mine.Items, theirs, nil)
 	case "forEach":
 		if e.items != nil {
-			if !sameKind(mine, theirs) {
+			if !kinds.IsSameType(mine, theirs) {
 				c.differs(where, mine, theirs)
 			}
 			c.exact = c.exact && sameAlone(mine, theirs)
@@ -240,12 +226,12 @@ func (c *comparison) covered(other *cover, side int, e *covered, mine *structura
 
 // same compares two schemas that say what one value may be.
 func (c *comparison) same(p fieldpath.Path, s, h *structuralschema.Structural, above fieldpath.Path) {
-	if s == nil || h == nil || !sameKind(s, h) {
+	if s == nil || h == nil || !kinds.IsSameType(s, h) {
 		c.differs(slices.Concat(above, p), s, h)
 		return
 	}
 	c.exact = c.exact && sameAlone(s, h)
-	for _, name := range slices.Sorted(maps.Keys(unionOf(s.Properties, h.Properties))) {
+	for _, name := range kinds.FieldNames(s, h) {
 		mine, theirs := kinds.Member(s, name), kinds.Member(h, name)
 		switch at := p.Child(name); {
 		case mine == nil:
@@ -259,27 +245,9 @@ func (c *comparison) same(p fieldpath.Path, s, h *structuralschema.Structural, a
 	if s.Items != nil && h.Items != nil {
 		c.same(p, s.Items, h.Items, above)
 	}
-	if a, b := additional(s), additional(h); a != nil && b != nil {
+	if a, b := kinds.ValuesOf(s), kinds.ValuesOf(h); a != nil && b != nil {
 		c.same(p, a, b, above)
 	}
-}
-
-func unionOf(a, b map[string]structuralschema.Structural) map[string]struct{} {
-	all := map[string]struct{}{}
-	for name := range a {
-		all[name] = struct{}{}
-	}
-	for name := range b {
-		all[name] = struct{}{}
-	}
-	return all
-}
-
-func additional(s *structuralschema.Structural) *structuralschema.Structural {
-	if s.AdditionalProperties == nil {
-		return nil
-	}
-	return s.AdditionalProperties.Structural
 }
 
 func (c *comparison) differs(p fieldpath.Path, s, h *structuralschema.Structural) {
@@ -302,15 +270,45 @@ func describe(s *structuralschema.Structural) string {
 	return "a " + s.Type
 }
 
-func sameKind(s, h *structuralschema.Structural) bool {
-	return s.Type == h.Type && s.XIntOrString == h.XIntOrString && (s.Items == nil) == (h.Items == nil) &&
-		(additional(s) == nil) == (additional(h) == nil)
-}
-
 // sameAlone reports whether two schemas say the same, but for the fields and items in them.
 func sameAlone(s, h *structuralschema.Structural) bool {
 	a, b := *s, *h
 	a.Description, b.Description, a.Title, b.Title = "", "", "", ""
 	a.Properties, b.Properties, a.Items, b.Items, a.AdditionalProperties, b.AdditionalProperties = nil, nil, nil, nil, nil, nil
 	return reflect.DeepEqual(a, b)
+}
+
+// keepsUnknown reports whether objects of a schema may have fields that it does not declare.
+func keepsUnknown(s *structuralschema.Structural) bool {
+	if s.XPreserveUnknownFields || s.Items != nil && keepsUnknown(s.Items) {
+		return true
+	}
+	for _, property := range s.Properties {
+		if keepsUnknown(&property) {
+			return true
+		}
+	}
+	a := kinds.ValuesOf(s)
+	return a != nil && keepsUnknown(a)
+}
+
+// FloatUse is an expression that computes with floating-point numbers. Of two that are as close as can be, one may be lost and the other
+// not, so only trying all values proves anything.
+type FloatUse struct {
+	Where   string
+	Version *kinds.Version
+	Schema  *structuralschema.Structural // of the object that it reads; nil for the item of a list
+	Paths   []fieldpath.Path             // what it reads, from the root
+	Whole   bool                         // it reads the whole object
+}
+
+func (c *cover) floats(where string, paths [][]string, whole bool) FloatUse {
+	use := FloatUse{Where: where, Version: c.version, Schema: c.schema, Whole: whole}
+	if c.item {
+		use.Schema = nil
+	}
+	for _, path := range paths {
+		use.Paths = append(use.Paths, slices.Concat(c.above, fieldpath.New(path...)))
+	}
+	return use
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/prove"
 )
 
 // TestProveTriesWhatRulesTellApart: the conversions in testdata/lossy.yaml are lossless except for few values, which only expressions,
@@ -22,7 +22,7 @@ func TestProveTriesWhatRulesTellApart(t *testing.T) {
 			if len(problems) > 0 {
 				t.Fatal(problems[0])
 			}
-			proof, err := c.Prove(t.Context(), convert.ProofOptions{Seed: 1, Objects: 5000})
+			proof, err := prove.Prove(t.Context(), c, prove.Options{Seed: 1, Objects: 5000})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,7 +48,7 @@ func TestProveTriesNames(t *testing.T) {
 		if len(problems) > 0 {
 			t.Fatal(problems[0])
 		}
-		proof, err := c.Prove(t.Context(), convert.ProofOptions{Seed: 1, Objects: 1000})
+		proof, err := prove.Prove(t.Context(), c, prove.Options{Seed: 1, Objects: 1000})
 		if err != nil || proof.Valid() || proof.Pairs[0].ByConstruction {
 			t.Errorf("%s: nothing was found to get lost: %v, %+v", restriction, err, proof)
 		}
@@ -75,7 +75,7 @@ func TestProveRefusesUntriedMetadata(t *testing.T) {
 			t.Errorf("%s: %v", expression, problems[0])
 			continue
 		}
-		proof, err := c.Prove(t.Context(), convert.ProofOptions{Seed: 1, Objects: 1000})
+		proof, err := prove.Prove(t.Context(), c, prove.Options{Seed: 1, Objects: 1000})
 		switch {
 		case want == "" && (err != nil || !proof.Valid()):
 			t.Errorf("%s: %v, %+v, want a proof", expression, err, proof)

@@ -21,8 +21,11 @@ type pass struct {
 	budget *rules.Budget
 	source *kinds.Version
 	whole  map[string]any // the object, as it is while operations read
-	marked bool           // the object has marks in the place of values
+	eval   evaluation     // nil: programs are evaluated
 }
+
+// evaluation is what takes the place of the result of a program.
+type evaluation func(program *rules.Program, obj map[string]any) any
 
 // isPartial reports whether the object lacks what each stored one has: what its version requires, or a default. A server-side apply has
 // the API server convert what is left of an object without the fields of one manager.
@@ -190,8 +193,8 @@ func (c *computed) touches(field string) bool {
 }
 
 func (c *computed) read(obj map[string]any, p *pass) (any, bool, error) {
-	if p.marked {
-		return read(c.program, obj), true, nil
+	if p.eval != nil {
+		return p.eval(c.program, obj), true, nil
 	}
 	value, err := c.program.Eval(rules.Vars{Self: obj}, p.budget)
 	if failure := (*rules.EvalError)(nil); errors.As(err, &failure) && failure.LacksField() && p.isPartial() {

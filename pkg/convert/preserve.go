@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/corollary-dev/corollary/pkg/convert/places"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
@@ -36,19 +36,9 @@ var errWasTooLarge = errors.New(
 // kept are the data of one version that travel on an object of another one.
 type kept struct {
 	// Fields that would not survive the way there and back.
-	Fields []keptField `json:"fields,omitempty"`
+	Fields []places.Difference `json:"fields,omitempty"`
 	// TooLarge: they do not fit.
 	TooLarge bool `json:"tooLarge,omitempty"`
-}
-
-// keptField is a field as it was before the conversion, and as it would be after the way back.
-type keptField struct {
-	Path place `json:"path"`
-	Is   any   `json:"is,omitempty"` // absent where the field was
-	Was  any   `json:"back,omitempty"`
-	// IsAbsent and WasAbsent tell an absent field from null.
-	IsAbsent  bool `json:"absent,omitempty"`
-	WasAbsent bool `json:"backAbsent,omitempty"`
 }
 
 // preserving applies the rules and has what would not survive travel in the annotation; what travels there for the target version
@@ -72,7 +62,7 @@ func (c *Converter) preserving(obj map[string]any, from, to string, p *pass) err
 		return fmt.Errorf("finding what %s has no room for, on the way back to %s: %w", to, from, err)
 	}
 	delete(all, from)
-	fields = slices.DeleteFunc(fields, func(f keptField) bool { return !f.Path.isValid() })
+	fields = slices.DeleteFunc(fields, func(f places.Difference) bool { return !f.Path.IsValid() })
 	if len(fields) > 0 {
 		all[from] = &kept{Fields: fields}
 	}
@@ -86,12 +76,12 @@ const maxPutBacks = 8
 // version that it comes from: whoever writes the annotation must not be able to write a field that has rules. Those that do not keep no
 // others from being restored, unless there are so many that they are tried in parts.
 func (c *Converter) putBack(obj map[string]any, mine *kept, way *wayBack) {
-	target := c.version(way.to)
-	coerced, items := runtime.DeepCopyJSON(obj), itemIndex{}
+	target := c.Version(way.to)
+	coerced, items := runtime.DeepCopyJSON(obj), places.Items{}
 	target.Coerce(coerced)
-	fields := slices.DeleteFunc(mine.Fields, func(f keptField) bool {
-		now, ok := f.Path.get(coerced, items)
-		unchanged := f.WasAbsent && !ok || !f.WasAbsent && ok && equal(now, f.Was)
+	fields := slices.DeleteFunc(mine.Fields, func(f places.Difference) bool {
+		now, ok := f.Path.Get(coerced, items)
+		unchanged := f.WasAbsent && !ok || !f.WasAbsent && ok && places.Equal(now, f.Was)
 		return !unchanged
 	})
 	if len(fields) == 0 {
@@ -99,21 +89,21 @@ func (c *Converter) putBack(obj map[string]any, mine *kept, way *wayBack) {
 	}
 	invalid := errorsOf(way.pass.ctx, target, coerced)
 	differing, _ := way.differences(obj) // after an error, all of it must come back
-	lost := map[string]keptField{}
+	lost := map[string]places.Difference{}
 	for _, f := range differing {
-		lost[f.Path.key()] = f
+		lost[f.Path.Key()] = f
 	}
-	put := func(fields []keptField) bool {
-		restored, items := runtime.DeepCopyJSON(obj), itemIndex{}
+	put := func(fields []places.Difference) bool {
+		restored, items := runtime.DeepCopyJSON(obj), places.Items{}
 		for _, f := range fields {
 			if f.IsAbsent {
-				f.Path.remove(restored, items)
+				f.Path.Remove(restored, items)
 			} else {
-				f.Path.set(restored, f.Is, items)
+				f.Path.Set(restored, f.Is, items)
 			}
 		}
 		target.Prune(restored) // as carry does: anybody may have named a field that is not declared
-		if !acceptsMetadata(restored) || !way.isSame(restored, lost) {
+		if !kinds.AcceptsMetadata(restored) || !way.isSame(restored, lost) {
 			return false
 		}
 		complete := runtime.DeepCopyJSON(restored)
@@ -144,22 +134,22 @@ type wayBack struct {
 }
 
 // differences are the fields of the version from that obj does not bring back. obj stays as it is.
-func (w *wayBack) differences(obj map[string]any) ([]keptField, error) {
-	back, source := runtime.DeepCopyJSON(obj), w.version(w.from)
-	w.version(w.to).Coerce(back) // as the API server does before it asks for the way back
+func (w *wayBack) differences(obj map[string]any) ([]places.Difference, error) {
+	back, source := runtime.DeepCopyJSON(obj), w.Version(w.from)
+	w.Version(w.to).Coerce(back) // as the API server does before it asks for the way back
 	if err := w.carry(back, w.to, w.from, w.pass); err != nil {
 		return nil, err
 	}
 	source.Coerce(back)
-	return differences(w.before, back, source.Structural), nil
+	return places.Differences(w.before, back, source.Structural), nil
 }
 
 // isSame reports whether obj brings back everything except what is lost already, by path.
-func (w *wayBack) isSame(obj map[string]any, lost map[string]keptField) bool {
+func (w *wayBack) isSame(obj map[string]any, lost map[string]places.Difference) bool {
 	differing, err := w.differences(obj)
-	return err == nil && !slices.ContainsFunc(differing, func(d keptField) bool {
-		f, ok := lost[d.Path.key()]
-		return !ok || f.WasAbsent != d.WasAbsent || !equal(f.Was, d.Was)
+	return err == nil && !slices.ContainsFunc(differing, func(d places.Difference) bool {
+		f, ok := lost[d.Path.Key()]
+		return !ok || f.WasAbsent != d.WasAbsent || !places.Equal(f.Was, d.Was)
 	})
 }
 
@@ -169,30 +159,6 @@ func errorsOf(ctx context.Context, v *kinds.Version, obj map[string]any) map[str
 		found[string(err.Type)+err.Field] = true
 	}
 	return found
-}
-
-// acceptsMetadata reports whether the API server takes labels and annotations from a webhook. One object with others would make every list
-// of the kind fail.
-func acceptsMetadata(obj map[string]any) bool {
-	metadata, _ := obj["metadata"].(map[string]any)
-	text := map[string]map[string]string{}
-	for _, name := range []string{"labels", "annotations"} {
-		value, ok := metadata[name]
-		if !ok {
-			continue
-		}
-		entries, ok := value.(map[string]any)
-		if !ok {
-			return false
-		}
-		text[name] = map[string]string{}
-		for key, value := range entries {
-			if text[name][key], ok = value.(string); !ok {
-				return false
-			}
-		}
-	}
-	return len(metavalidation.ValidateLabels(text["labels"], nil)) == 0 && len(validation.ValidateAnnotations(text["annotations"], nil)) == 0
 }
 
 // takeKept reads the annotation and takes it off. What cannot be read stays where it is: nothing is known of it, and nothing is lost.
@@ -207,7 +173,7 @@ func (c *Converter) takeKept(obj map[string]any) map[string]*kept {
 // takeAnnotation removes the annotation, and returns what it says. The annotation may have the name that preserve had earlier: it is known
 // by what it holds, which no other one does, and gets the current name when it is written again.
 func (c *Converter) takeAnnotation(obj map[string]any) map[string]*kept {
-	annotations, all := annotationsOf(obj), map[string]*kept{}
+	annotations, all := Annotations(obj), map[string]*kept{}
 	for _, name := range c.carriers(annotations) {
 		text, _ := annotations[name].(string)
 		found := c.readKept(text)
@@ -226,14 +192,14 @@ func (c *Converter) takeAnnotation(obj map[string]any) map[string]*kept {
 
 // carriers are the annotations that may hold what travels, the current one first. One that a rule names holds what the rule says.
 func (c *Converter) carriers(annotations map[string]any) []string {
-	names := []string{c.preserve}
+	names := []string{c.Preserve}
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
 		text, _ := annotations[name].(string)
 		version, _, _ := strings.Cut(strings.TrimPrefix(text, `{"`), `":{"`)
-		isNamed := slices.ContainsFunc(c.metadata, func(p fieldpath.Path) bool {
+		isNamed := slices.ContainsFunc(c.Metadata, func(p fieldpath.Path) bool {
 			return len(p) > 2 && p[1].Field == "annotations" && p[2].Field == name
 		})
-		if strings.HasPrefix(text, `{"`) && name != c.preserve && c.knows(version) == nil && !isNamed {
+		if strings.HasPrefix(text, `{"`) && name != c.Preserve && c.Knows(version) == nil && !isNamed {
 			names = append(names, name)
 		}
 	}
@@ -250,7 +216,7 @@ func (c *Converter) readKept(text string) map[string]*kept {
 		return nil
 	}
 	for version, k := range all {
-		if k == nil || c.knows(version) != nil || slices.ContainsFunc(k.Fields, func(f keptField) bool { return !f.Path.isValid() }) {
+		if k == nil || c.Knows(version) != nil || slices.ContainsFunc(k.Fields, func(f places.Difference) bool { return !f.Path.IsValid() }) {
 			return nil
 		}
 	}
@@ -260,14 +226,14 @@ func (c *Converter) readKept(text string) map[string]*kept {
 // annotate writes what travels. from is the version that the object had, to the one that it has.
 func (c *Converter) annotate(obj map[string]any, all map[string]*kept, from, to string) error {
 	metadata, _ := obj["metadata"].(map[string]any)
-	annotations := annotationsOf(obj)
+	annotations := Annotations(obj)
 	if len(all) == 0 {
 		if annotations != nil && len(annotations) == 0 {
 			delete(metadata, "annotations")
 		}
 		return nil
 	}
-	room := min(maxPreserved, roomFor(annotations)-len(c.preserve))
+	room := min(maxPreserved, roomFor(annotations)-len(c.Preserve))
 	text, err := json.Marshal(all)
 	if err == nil && len(text) > room {
 		if to == c.stored {
@@ -285,7 +251,7 @@ func (c *Converter) annotate(obj map[string]any, all map[string]*kept, from, to 
 		annotations = map[string]any{}
 		metadata["annotations"] = annotations
 	}
-	annotations[c.preserve] = string(text)
+	annotations[c.Preserve] = string(text)
 	return nil
 }
 
@@ -297,18 +263,18 @@ func (c *Converter) markFull(metadata map[string]any, version string) {
 		labels = map[string]any{}
 		metadata["labels"] = labels
 	}
-	labels[c.preserve] = version
+	labels[c.Preserve] = version
 }
 
 // takeFullMark removes the label of markFull, and returns the version that it names; empty for none.
 func (c *Converter) takeFullMark(obj map[string]any) string {
 	metadata, _ := obj["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
-	version, ok := labels[c.preserve].(string)
-	if !ok || c.knows(version) != nil {
+	version, ok := labels[c.Preserve].(string)
+	if !ok || c.Knows(version) != nil {
 		return ""
 	}
-	delete(labels, c.preserve)
+	delete(labels, c.Preserve)
 	if len(labels) == 0 {
 		delete(metadata, "labels")
 	}
@@ -325,8 +291,23 @@ func roomFor(annotations map[string]any) int {
 	return room
 }
 
-func annotationsOf(obj map[string]any) map[string]any {
-	metadata, _ := obj["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	return annotations
+// Preserved are the fields of a version that travel on an object of another one.
+func (c *Converter) Preserved(obj map[string]any, version string) []places.Difference {
+	text, ok := Annotations(obj)[c.Preserve].(string)
+	var all map[string]*kept
+	if !ok || json.Unmarshal([]byte(text), &all) != nil || all[version] == nil {
+		return nil
+	}
+	return all[version].Fields
+}
+
+// WithoutPreserved is an object less what travels on it, which may be other things on each way.
+func (c *Converter) WithoutPreserved(obj map[string]any) map[string]any {
+	if c.Preserve == "" || len(Annotations(obj)) == 0 {
+		return obj
+	}
+	obj = runtime.DeepCopyJSON(obj)
+	c.takeAnnotation(obj)
+	delete(Annotations(obj), c.Preserve)
+	return obj
 }

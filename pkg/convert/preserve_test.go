@@ -17,6 +17,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/prove"
 )
 
 // Whoever may write an object can forge the annotation of preserve. What comes of it must be an object that the API server takes from a
@@ -130,7 +131,7 @@ func TestSurvivesAnyStoredVersion(t *testing.T) {
 				metadata["annotations"] = map[string]any{"example.com/kept": row.annotation}
 			}
 			obj := map[string]any{"apiVersion": "example.com/" + row.version, "kind": "Thing", "spec": spec, "metadata": metadata}
-			loss, valid := c.Survives(t.Context(), obj)
+			loss, valid := prove.Survives(t.Context(), c, obj)
 			if !valid || (loss != nil) != row.lost {
 				t.Errorf("stored in %q, %s: the loss is %v", stored, row.name, loss)
 			}
@@ -299,7 +300,7 @@ func TestRenamedAnnotation(t *testing.T) {
 	if err := earlier.Convert(t.Context(), there, "v1beta1"); err != nil {
 		t.Fatal(err)
 	}
-	if loss, valid := now.Survives(t.Context(), there); loss != nil || !valid {
+	if loss, valid := prove.Survives(t.Context(), now, there); loss != nil || !valid {
 		t.Errorf("convert prove --live says %+v, valid %v", loss, valid)
 	}
 	if err := now.Convert(t.Context(), there, "v1"); err != nil || !reflect.DeepEqual(there["spec"], want["spec"]) {

@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/prove"
 )
 
 // crdOf is a CRD with the schemas of spec in v1beta1 and v1.
@@ -94,7 +94,7 @@ func TestProve(t *testing.T) {
 				return
 			}
 			begun := time.Now()
-			proof, err := c.Prove(t.Context(), convert.ProofOptions{Seed: 1, Objects: 2000})
+			proof, err := prove.Prove(t.Context(), c, prove.Options{Seed: 1, Objects: 2000})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +133,7 @@ func TestProveCountsAcknowledgedLosses(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems[0])
 	}
-	proof, err := c.Prove(t.Context(), convert.ProofOptions{Seed: 1, Objects: 100})
+	proof, err := prove.Prove(t.Context(), c, prove.Options{Seed: 1, Objects: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/prove"
+	"github.com/corollary-dev/corollary/pkg/convert/rehub"
 )
 
 // threeVersions is a CRD with the schemas of spec in v1beta1, v1 and v2.
@@ -124,7 +126,7 @@ func TestRehub(t *testing.T) {
 			conf := &config.Conversion{Hub: "v1", Spokes: []config.Spoke{spokeOf(t, "v1beta1", row.fromOldest), spokeOf(t, "v2", row.fromNext)}}
 			options := convert.Options{Kind: schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}, Versions: versions}
 			before := compileConfig(t, conf, options)
-			next, problems, err := convert.Rehub(conf, "v2", versions)
+			next, problems, err := rehub.Rehub(conf, "v2", versions)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +142,7 @@ func TestRehub(t *testing.T) {
 			if agrees(t, before, compileConfig(t, next, options), row.differs); row.differs != "" {
 				return
 			}
-			again, _, err := convert.Rehub(next, "v1", versions)
+			again, _, err := rehub.Rehub(next, "v1", versions)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -174,7 +176,7 @@ func compileConfig(t *testing.T, conf *config.Conversion, o convert.Options) *co
 
 func agrees(t *testing.T, before, after *convert.Converter, but string) {
 	t.Helper()
-	found, err := before.Compare(t.Context(), after, convert.ProofOptions{Seed: 1, Objects: 300})
+	found, err := prove.Compare(t.Context(), before, after, prove.Options{Seed: 1, Objects: 300})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +194,7 @@ func TestCompareFindsDifferences(t *testing.T) {
 	crd := crdOf(`{a: {type: string}, b: {type: string}}`, `{a: {type: string}, b: {type: string}}`)
 	same, _ := compile(t, crd, conversionOf(""))
 	swapped, _ := compile(t, crd, conversionOf("    rules: [{move: .spec.a, to: .spec.b}, {move: .spec.b, to: .spec.a}]"))
-	found, err := same.Compare(t.Context(), swapped, convert.ProofOptions{Seed: 1, Objects: 100})
+	found, err := prove.Compare(t.Context(), same, swapped, prove.Options{Seed: 1, Objects: 100})
 	if err != nil || found == nil || !strings.Contains(found.Problem, "converting from v1beta1 to v1: .spec.") {
 		t.Errorf("%v, %v", found, err)
 	}
@@ -219,7 +221,7 @@ func TestRehubFindsDifferences(t *testing.T) {
 				Preserve: &config.Preserve{Annotation: "example.com/data"}}
 			options := convert.Options{Kind: schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}, Versions: versions}
 			before := compileConfig(t, conf, options)
-			next, _, err := convert.Rehub(conf, "v2", versions)
+			next, _, err := rehub.Rehub(conf, "v2", versions)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,9 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/webhook"
 )
 
-func hostPorts(t testing.TB) *convert.Handler {
+func hostPorts(t testing.TB) *webhook.Handler {
 	t.Helper()
 	archive, err := txtar.ParseFile("testdata/hostport.txtar")
 	if err != nil {
@@ -28,7 +29,7 @@ func hostPorts(t testing.TB) *convert.Handler {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	return &convert.Handler{Converters: func(kind schema.GroupKind) *convert.Converter {
+	return &webhook.Handler{Converters: func(kind schema.GroupKind) *convert.Converter {
 		if kind.Kind == "CronTab" && kind.Group == "example.com" {
 			return c
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/webhook"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -31,7 +32,7 @@ func serve(t *testing.T, crd, conversion string) schema.GroupResource {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	server := httptest.NewTLSServer(&convert.Handler{Converters: func(schema.GroupKind) *convert.Converter { return c }})
+	server := httptest.NewTLSServer(&webhook.Handler{Converters: func(schema.GroupKind) *convert.Converter { return c }})
 	t.Cleanup(server.Close)
 	var definition map[string]any
 	if err := yaml.Unmarshal([]byte(crd), &definition); err != nil {

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/suggest"
 )
 
 func TestSuggest(t *testing.T) {
@@ -45,7 +45,7 @@ func TestSuggest(t *testing.T) {
 		t.Run(row.reason, func(t *testing.T) {
 			t.Parallel()
 			_, versions := define(t, crdOf(row.spoke, row.hub))
-			got, _ := convert.Suggest(versions[0], versions[1])
+			got, _ := suggest.Suggest(versions[0], versions[1])
 			var want config.Spoke
 			if err := yaml.Unmarshal([]byte(row.want), &want); err != nil {
 				t.Fatal(err)
@@ -72,7 +72,7 @@ func TestSuspected(t *testing.T) {
 		{"another type", `{a: {type: string}}`, `{b: {type: integer}}`, `[]`},
 	} {
 		_, versions := define(t, crdOf(row.spoke, row.hub))
-		got := convert.Suspected(versions[0], versions[1])
+		got := suggest.Suspected(versions[0], versions[1])
 		want := []config.ConversionRule{}
 		if err := yaml.Unmarshal([]byte(row.want), &want); err != nil {
 			t.Fatal(err)

@@ -3,6 +3,8 @@ package kinds
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -90,10 +92,47 @@ func Member(s *structuralschema.Structural, key string) *structuralschema.Struct
 	if property, ok := s.Properties[key]; ok {
 		return &property
 	}
-	if s.AdditionalProperties != nil {
-		return s.AdditionalProperties.Structural
+	return ValuesOf(s)
+}
+
+// ValuesOf is the schema of the values of a map; nil for anything else, and where they may be anything.
+func ValuesOf(s *structuralschema.Structural) *structuralschema.Structural {
+	if s.AdditionalProperties == nil {
+		return nil
+	}
+	return s.AdditionalProperties.Structural
+}
+
+// ItemOf is the schema of the items of a list or map of objects; nil for anything else.
+func ItemOf(s *structuralschema.Structural) *structuralschema.Structural {
+	switch values := ValuesOf(s); {
+	case s.Items != nil && s.Items.Type == "object":
+		return s.Items
+	case values != nil && values.Type == "object":
+		return values
 	}
 	return nil
+}
+
+// FieldNames are the names of fields that one of several schemas declares, sorted.
+func FieldNames(schemas ...*structuralschema.Structural) []string {
+	var names []string
+	for _, s := range schemas {
+		names = slices.AppendSeq(names, maps.Keys(s.Properties))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// IsSameType reports whether two schemas have the same type, whatever the values of it that they allow.
+func IsSameType(a, b *structuralschema.Structural) bool {
+	return a.Type == b.Type && a.XIntOrString == b.XIntOrString && (a.Items == nil) == (b.Items == nil) &&
+		(ValuesOf(a) == nil) == (ValuesOf(b) == nil)
+}
+
+// IsHead reports whether a field is one that every object has at its top, and the API server itself converts.
+func IsHead(field string) bool {
+	return field == "apiVersion" || field == "kind" || field == "metadata"
 }
 
 // Prune removes undeclared fields.

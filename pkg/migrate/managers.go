@@ -13,12 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/ownership"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // ownership is what converts managedFields: the conversion of the kind, or that of an API server without a webhook.
 func (m *Migration) ownership(crd *apiextensionsv1.CustomResourceDefinition, versions []*kinds.Version, stored *kinds.Version,
-) (*convert.Ownership, error) {
+) (*ownership.Ownership, error) {
 	c := m.Converter
 	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
 	switch conversion := crd.Spec.Conversion; {
@@ -27,7 +28,7 @@ func (m *Migration) ownership(crd *apiextensionsv1.CustomResourceDefinition, ver
 	case c == nil || !c.Has(stored.Name):
 		c = convert.None(kind, stored, nil)
 	}
-	return convert.NewOwnership(c)
+	return ownership.New(c)
 }
 
 // fixManagers has managedFields name the stored version in the place of those that leave: an apply by such a manager would fail once

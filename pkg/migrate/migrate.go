@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/ownership"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pages"
 )
@@ -83,7 +84,7 @@ type Plan struct {
 	changed  time.Time
 	fills    []fill
 	version  *kinds.Version
-	owners   *convert.Ownership
+	owners   *ownership.Ownership
 	of       identity
 	resource schema.GroupVersionResource
 	leaving  []string

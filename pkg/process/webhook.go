@@ -16,7 +16,6 @@ import (
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/corollary-dev/corollary/pkg/conversions"
-	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/migrate"
 	"github.com/corollary-dev/corollary/pkg/webhook"
@@ -90,6 +89,6 @@ func (w *Webhook) server(publisher *webhook.Publisher) ctrlwebhook.Server {
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{Host: w.Host, Port: w.Port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 		c.GetCertificate, c.MinVersion = publisher.Certificates.GetCertificate, tls.VersionTLS12
 	}}})
-	server.Register(webhook.Path, &convert.Handler{Converters: publisher.Converter, Observe: webhook.Observe})
+	server.Register(webhook.Path, &webhook.Handler{Converters: publisher.Converter, Observe: webhook.Observe})
 	return server
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/prove"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/logging"
 )
@@ -51,11 +52,11 @@ const Interval = 10 * time.Second
 // isSingle reports whether nothing is left to be converted.
 func (s *Served) isSingle() bool { return len(s.CRD.Spec.Versions) == 1 }
 
-func (s *Served) samples(ctx context.Context) []convert.Sample {
+func (s *Served) samples(ctx context.Context) []prove.Sample {
 	if s.isSingle() {
 		return nil
 	}
-	return s.Converter.Samples(ctx)
+	return prove.Samples(ctx, s.Converter)
 }
 
 // Publisher keeps what is served up to date, puts the endpoint into the definitions, and keeps it there. It takes it out
@@ -275,7 +276,7 @@ func (p *Publisher) isAnswered(ctx context.Context, s Served) bool {
 	if p.isAnsweredBy != nil {
 		return p.isAnsweredBy(ctx, s)
 	}
-	for _, sample := range s.Converter.Samples(ctx) {
+	for _, sample := range prove.Samples(ctx, s.Converter) {
 		return p.Endpoint.answers(ctx, p.Certificates.Trust(), sample.To, sample.Object) == nil
 	}
 	return false

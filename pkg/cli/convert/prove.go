@@ -12,7 +12,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/conversions"
-	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/prove"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -88,7 +88,7 @@ func (o *proveOptions) run(ctx context.Context) error {
 	}
 	lossy := 0
 	for _, c := range list {
-		proof, err := c.Converter.Prove(ctx, convert.ProofOptions{Seed: o.seed, Objects: o.objects})
+		proof, err := prove.Prove(ctx, c.Converter, prove.Options{Seed: o.seed, Objects: o.objects})
 		if err != nil {
 			return fmt.Errorf("proving %s: %w", c.File.Name, err)
 		}
@@ -100,7 +100,7 @@ func (o *proveOptions) run(ctx context.Context) error {
 		if o.output == "" {
 			continue
 		}
-		certificate := c.Converter.Certify(&c.File.Conversion, proof, o.seed)
+		certificate := prove.Certify(c.Converter, &c.File.Conversion, proof, o.seed)
 		if err := certificate.Record(c.CRD); err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (o *proveOptions) run(ctx context.Context) error {
 }
 
 // print writes one line for each pair, and its counterexample.
-func (o *proveOptions) print(c *conversions.Conversion, proof *convert.Proof) {
+func (o *proveOptions) print(c *conversions.Conversion, proof *prove.Proof) {
 	fmt.Fprintf(o.streams.Out, "%s (%s)\n", c.File.Name, c.File.For)
 	for _, problem := range proof.Unproven {
 		fmt.Fprintf(o.streams.Out, "  NOT PROVEN: %s\n", problem)
@@ -156,7 +156,7 @@ func (o *proveOptions) print(c *conversions.Conversion, proof *convert.Proof) {
 }
 
 // verdict says what was found about one pair.
-func verdict(pair *convert.ProofPair) string {
+func verdict(pair *prove.Pair) string {
 	switch {
 	case pair.Counterexample != nil:
 		return "LOST"
@@ -171,7 +171,7 @@ func verdict(pair *convert.ProofPair) string {
 }
 
 // tried says what was tried of one pair.
-func tried(pair *convert.ProofPair) string {
+func tried(pair *prove.Pair) string {
 	text := command.Count(pair.Objects, "object")
 	if pair.Combinations > 0 {
 		text += fmt.Sprintf(", %d of them at the bounds of two fields", pair.Combinations)

@@ -16,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/conversions"
+	"github.com/corollary-dev/corollary/pkg/convert/prove"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pages"
 )
@@ -96,7 +97,7 @@ func (o *proveOptions) tryVersion(ctx context.Context, client dynamic.Interface,
 		func(page *unstructured.UnstructuredList) error {
 			for i := range page.Items {
 				u := &page.Items[i]
-				loss, valid := c.Converter.Survives(ctx, u.Object)
+				loss, valid := prove.Survives(ctx, c.Converter, u.Object)
 				if tried++; !valid {
 					invalid++
 				}

@@ -12,6 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/prove"
+	"github.com/corollary-dev/corollary/pkg/convert/rehub"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -54,7 +56,7 @@ func (o *proveOptions) rehub(ctx context.Context, hub string) error {
 		return command.Usagef("%d conversions are named: name one with -c", len(list))
 	}
 	old := list[0]
-	made, problems, err := convert.Rehub(&old.File.Conversion, hub, old.Versions)
+	made, problems, err := rehub.Rehub(&old.File.Conversion, hub, old.Versions)
 	if err != nil {
 		return fmt.Errorf("%s cannot be the hub of %s: %w", hub, old.File.Name, err)
 	}
@@ -68,8 +70,8 @@ func (o *proveOptions) rehub(ctx context.Context, hub string) error {
 	if len(problems) > 0 {
 		return fmt.Errorf("%s to do: see the end of what is printed", command.Count(len(problems), "thing"))
 	}
-	options := convert.ProofOptions{Seed: o.seed, Objects: o.objects}
-	found, err := old.Converter.Compare(ctx, converter, options)
+	options := prove.Options{Seed: o.seed, Objects: o.objects}
+	found, err := prove.Compare(ctx, old.Converter, converter, options)
 	if err != nil {
 		return err
 	}
@@ -80,7 +82,7 @@ func (o *proveOptions) rehub(ctx context.Context, hub string) error {
 		}
 		return fmt.Errorf("an object would be converted differently: %s:\n%s", found.Problem, command.Indent(string(text), "  "))
 	}
-	proof, err := converter.Prove(ctx, options)
+	proof, err := prove.Prove(ctx, converter, options)
 	if err != nil {
 		return err
 	}

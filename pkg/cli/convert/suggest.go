@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/convert/suggest"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -74,12 +75,12 @@ func (o *suggestOptions) run() error {
 		if v.Name == o.hub {
 			continue
 		}
-		spoke, found := convert.Suggest(v, versions[h])
+		spoke, found := suggest.Suggest(v, versions[h])
 		made.Spokes = append(made.Spokes, spoke)
 		for path, reason := range found {
 			guesses[v.Name+" "+path] = reason
 		}
-		for _, rule := range convert.Suspected(v, versions[h]) {
+		for _, rule := range suggest.Suspected(v, versions[h]) {
 			suspected = append(suspected, fmt.Sprintf(
 				"# if %s of %s is %s of %s by another name, add to rules of %[2]s:\n#   - {move: %[1]s, to: %[3]s}",
 				rule.Move, v.Name, rule.To, o.hub))

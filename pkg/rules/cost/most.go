@@ -219,14 +219,16 @@ func literalText(args []checker.AstNode, i int) (string, bool) {
 	return string(text), ok
 }
 
-func plus(a, b uint64) uint64 {
+// Plus adds costs; it does not overflow.
+func Plus(a, b uint64) uint64 {
 	if a > math.MaxUint64-b {
 		return math.MaxUint64
 	}
 	return a + b
 }
 
-func times(a, b uint64) uint64 {
+// Times multiplies costs; it does not overflow.
+func Times(a, b uint64) uint64 {
 	if b != 0 && a > math.MaxUint64/b {
 		return math.MaxUint64
 	}
@@ -241,20 +243,20 @@ func (s *sizes) price(function string, args []checker.AstNode) (cost uint64, siz
 	case "strings.quote":
 		return tenth, nil
 	case "quantity", "isQuantity", "distinct":
-		return plus(tenth, times(n, n)/100), nil
+		return Plus(tenth, Times(n, n)/100), nil
 	case "sets.contains", "sets.intersects", "sets.equivalent":
-		return times(2, times(n, s.sizeOf(args, 1))/10+1), nil
+		return Times(2, Times(n, s.sizeOf(args, 1))/10+1), nil
 	case "sort", "@sortByAssociatedKeys":
-		return times(n, uint64(1+bits.Len64(n)))/4 + 1, nil
+		return Times(n, uint64(1+bits.Len64(n)))/4 + 1, nil
 	case "indexOf", "lastIndexOf":
-		return plus(n/4+1, times(n, s.sizeOf(args, 1))/500), nil
+		return Plus(n/4+1, Times(n, s.sizeOf(args, 1))/500), nil
 	case "matches", "find", "findAll":
 		return s.regexPrice(function, args)
 	case "replace":
 		return s.replacePrice(args)
 	case "split":
 		count := s.separators(args)
-		return plus(tenth, times(6, count)), &checker.SizeEstimate{Max: plus(count, 1)}
+		return Plus(tenth, Times(6, count)), &checker.SizeEstimate{Max: Plus(count, 1)}
 	case "join":
 		return s.joinPrice(args)
 	case "format":
@@ -262,7 +264,7 @@ func (s *sizes) price(function string, args []checker.AstNode) (cost uint64, siz
 	case "lists.range":
 		return listRangePrice(args)
 	case "flatten":
-		return plus(n, s.limit), &checker.SizeEstimate{Max: plus(n, s.limit)}
+		return Plus(n, s.limit), &checker.SizeEstimate{Max: Plus(n, s.limit)}
 	}
 	return n/4 + 1, nil // reverse, slice and the like
 }
@@ -270,10 +272,10 @@ func (s *sizes) price(function string, args []checker.AstNode) (cost uint64, siz
 func (s *sizes) joinPrice(args []checker.AstNode) (uint64, *checker.SizeEstimate) {
 	n, total := s.sizeOf(args, 0), s.limit // all of them are in the object
 	if path := args[0].Path(); len(path) == 0 || path[0] != self {
-		total = times(n, s.limit) // each may be as long
+		total = Times(n, s.limit) // each may be as long
 	}
-	separators := times(n, s.sizeOf(args, 1))
-	return plus(total, plus(times(16, n), separators))/10 + 1, &checker.SizeEstimate{Max: plus(total, separators)}
+	separators := Times(n, s.sizeOf(args, 1))
+	return Plus(total, Plus(Times(16, n), separators))/10 + 1, &checker.SizeEstimate{Max: Plus(total, separators)}
 }
 
 func listRangePrice(args []checker.AstNode) (uint64, *checker.SizeEstimate) {
@@ -291,16 +293,16 @@ func (s *sizes) regexPrice(function string, args []checker.AstNode) (uint64, *ch
 	if !ok {
 		return math.MaxUint64, nil
 	}
-	cost := plus(uint64(len(pattern))*2, times(plus(n, 100), uint64(programSize(pattern)))/50)
+	cost := Plus(uint64(len(pattern))*2, Times(Plus(n, 100), uint64(programSize(pattern)))/50)
 	if function == "findAll" {
-		cost = plus(cost, times(4, n))
+		cost = Plus(cost, Times(4, n))
 	}
 	return cost, nil
 }
 
 func (s *sizes) replacePrice(args []checker.AstNode) (uint64, *checker.SizeEstimate) {
 	n, count := s.sizeOf(args, 0), s.separators(args)
-	size := plus(n, times(plus(count, 1), s.sizeOf(args, 2)))
+	size := Plus(n, Times(Plus(count, 1), s.sizeOf(args, 2)))
 	return size/10 + 1, &checker.SizeEstimate{Max: size}
 }
 
@@ -309,7 +311,7 @@ func (s *sizes) separators(args []checker.AstNode) uint64 {
 	n := s.sizeOf(args, 0)
 	separator, ok := literalText(args, 1)
 	if !ok || separator == "" {
-		return plus(n, 1)
+		return Plus(n, 1)
 	}
 	count := n / uint64(len(separator))
 	if at := s.nodeAt(args[0].Path()); at != nil && at.Type() == "string" {
@@ -350,6 +352,6 @@ func (s *sizes) formatPrice(args []checker.AstNode) (uint64, *checker.SizeEstima
 		return math.MaxUint64, nil
 	}
 	digits := uint64(formatPrice([]ref.Val{types.String(format), types.DefaultTypeAdapter.NativeToValue([]any{})}))
-	size := plus(times(uint64(strings.Count(format, "%")), s.limit), times(10, digits+1))
+	size := Plus(Times(uint64(strings.Count(format, "%")), s.limit), Times(10, digits+1))
 	return size/10 + digits + 1, &checker.SizeEstimate{Max: size}
 }

@@ -35,12 +35,12 @@ func mostOf(re *syntax.Regexp, only *rune) (sum uint64) {
 		}
 		return 1
 	case syntax.OpStar, syntax.OpPlus:
-		return times(mostOf(re.Sub[0], only), math.MaxUint64)
+		return Times(mostOf(re.Sub[0], only), math.MaxUint64)
 	case syntax.OpRepeat:
 		if re.Max < 0 {
-			return times(mostOf(re.Sub[0], only), math.MaxUint64)
+			return Times(mostOf(re.Sub[0], only), math.MaxUint64)
 		}
-		return times(mostOf(re.Sub[0], only), uint64(re.Max))
+		return Times(mostOf(re.Sub[0], only), uint64(re.Max))
 	case syntax.OpAlternate:
 		for _, sub := range re.Sub {
 			sum = max(sum, mostOf(sub, only))
@@ -48,7 +48,7 @@ func mostOf(re *syntax.Regexp, only *rune) (sum uint64) {
 		return sum
 	}
 	for _, sub := range re.Sub { // in a row, or one in a group
-		sum = plus(sum, mostOf(sub, only))
+		sum = Plus(sum, mostOf(sub, only))
 	}
 	return sum
 }
