@@ -17,7 +17,8 @@ var layers = [][]string{
 	{"pkg/backup/selection", "pkg/described", "pkg/release", "pkg/survey/against", "pkg/survey/explain", "pkg/survey/sqlite"},
 	{"pkg/conversions", "pkg/survey/findings"},
 	{"pkg/backup", "pkg/cases", "pkg/engine", "pkg/generate", "pkg/migrate", "pkg/scaffold", "pkg/survey", "pkg/webhook"},
-	{"pkg/informers"},
+	{"pkg/backup/contents"},
+	{"pkg/backup/archive", "pkg/informers"},
 	{"pkg/memcluster"},
 	{"pkg/offline", "pkg/pipeline/hints", "pkg/reconcile"},
 	{"pkg/guard"},
@@ -51,6 +52,8 @@ var never = map[string][]string{
 
 // pure are the packages that need neither an API server nor its clients.
 var pure = []string{
+	"pkg/backup/archive",
+	"pkg/backup/contents",
 	"pkg/config",
 	"pkg/config/decode",
 	"pkg/config/document",

@@ -20,26 +20,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/backup/archive"
+	"github.com/corollary-dev/corollary/pkg/backup/contents"
 )
 
-const (
-	// pageSize is how many objects are held at once. An object has at most about 1.5 MB.
-	pageSize = 100
-	// tries is how often a kind is listed from the beginning where its pages have grown too old.
-	tries = 5
-)
-
-var (
-	definitions = kinds.DefinitionResource
-	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-)
+// tries is how often a kind is listed from the beginning where its pages have grown too old.
+const tries = 5
 
 // Backup writes the objects of some kinds. Kinds are listed in their order: owners come before what they own.
 type Backup struct {
 	Client     dynamic.Interface
 	Kinds      []Selection
-	Operators  []Operator
+	Operators  []archive.Operator
 	Recipients []age.Recipient // for Secrets; empty: none may be among the kinds
 	// Recorded are the kinds that an object's status names and that are not among Kinds: they are written after these, as what is owned.
 	// Nil: none.
@@ -79,8 +71,8 @@ type Choice struct {
 
 // Run writes the backup to a directory or a .tar.zst file, under a temporary name until it is complete. It returns the manifest, and
 // false where an equal backup is there already.
-func (b *Backup) Run(ctx context.Context, output string) (_ *Manifest, written bool, err error) {
-	if err := checkOutput(output); err != nil {
+func (b *Backup) Run(ctx context.Context, output string) (_ *archive.Manifest, written bool, err error) {
+	if err := archive.CheckOutput(output); err != nil {
 		return nil, false, err
 	}
 	output = filepath.Clean(output)
@@ -88,7 +80,7 @@ func (b *Backup) Run(ctx context.Context, output string) (_ *Manifest, written b
 		output = target // or the link would be replaced, and not what it points to
 	}
 	pattern := "." + filepath.Base(output) + "."
-	if err := removeAbandoned(filepath.Dir(output), pattern); err != nil {
+	if err := archive.RemoveAbandoned(filepath.Dir(output), pattern); err != nil {
 		return nil, false, err
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(output), pattern)
@@ -96,9 +88,9 @@ func (b *Backup) Run(ctx context.Context, output string) (_ *Manifest, written b
 		return nil, false, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	w := &writer{dir: dir, recipients: b.Recipients}
-	defer func() { err = errors.Join(err, w.end()) }()
-	m := &Manifest{Format: format, Taken: time.Now().UTC().Format(time.RFC3339), Operators: b.Operators}
+	w := &archive.Writer{Dir: dir, Recipients: b.Recipients}
+	defer func() { err = errors.Join(err, w.End()) }()
+	m := &archive.Manifest{Format: archive.Format, Taken: time.Now().UTC().Format(time.RFC3339), Operators: b.Operators}
 	uids := map[types.UID]bool{}
 	asked := len(b.Kinds)
 	for i := 0; i < len(b.Kinds); i++ { // what is recorded is added while they are written
@@ -119,15 +111,15 @@ func (b *Backup) Run(ctx context.Context, output string) (_ *Manifest, written b
 		}
 		m.Kinds = append(m.Kinds, *k)
 	}
-	if err := w.end(); err != nil {
+	if err := w.End(); err != nil {
 		return nil, false, err
 	}
-	m.Files = w.files
-	slices.SortFunc(m.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	if err := m.write(dir); err != nil {
+	m.Files = w.Files
+	slices.SortFunc(m.Files, func(a, b archive.File) int { return strings.Compare(a.Path, b.Path) })
+	if err := m.Write(dir); err != nil {
 		return nil, false, err
 	}
-	written, err = replace(dir, output, m)
+	written, err = archive.Replace(dir, output, m)
 	return m, written, err
 }
 
@@ -136,16 +128,16 @@ func cannotList(err error) bool {
 }
 
 // kind writes a kind at one resourceVersion: it begins again where the API server has compacted that away.
-func (b *Backup) kind(ctx context.Context, w *writer, s Selection, uids map[types.UID]bool) (*Kind, error) {
-	k := &Kind{APIVersion: s.GVK.GroupVersion().String(), Kind: s.GVK.Kind, Resource: s.Resource,
+func (b *Backup) kind(ctx context.Context, w *archive.Writer, s Selection, uids map[types.UID]bool) (*archive.Kind, error) {
+	k := &archive.Kind{APIVersion: s.GVK.GroupVersion().String(), Kind: s.GVK.Kind, Resource: s.Resource,
 		Namespaced: s.Namespaced, HasStatus: s.HasStatus}
-	if isSecret(k.gvr().GroupResource()) && len(b.Recipients) == 0 {
+	if archive.IsSecret(k.GVR().GroupResource()) && len(b.Recipients) == 0 {
 		return k, errors.New("objects of this kind are only written encrypted, and the recipient is missing: set --age-recipient")
 	}
 	if s.Custom {
 		u, err := b.Client.Resource(definitions).Get(ctx, k.Name(), metav1.GetOptions{})
 		if err == nil {
-			k.Definition, err = w.definition(u)
+			k.Definition, err = w.Definition(u)
 		}
 		if err != nil && !apierrors.IsNotFound(err) { // an aggregated API server has none
 			return k, err
@@ -162,7 +154,7 @@ func (b *Backup) kind(ctx context.Context, w *writer, s Selection, uids map[type
 			return k, fmt.Errorf("the pages grew too old %d times; try when the API server is less busy: %w", tries, err)
 		}
 		k.ResourceVersion, k.Objects, k.Terminating = "", 0, 0
-		if err := w.discard(k); err != nil {
+		if err := w.Discard(k); err != nil {
 			return k, err
 		}
 	}
@@ -178,7 +170,7 @@ func (s *Selection) listed() []string {
 
 // attempt writes a kind, and adds its objects to written; uids are those of the kinds before. Where owners and what they own are of this
 // one kind, the owners have to be known first: an object may be listed before its owner.
-func (b *Backup) attempt(ctx context.Context, w *writer, s *Selection, k *Kind, uids, written map[types.UID]bool) error {
+func (b *Backup) attempt(ctx context.Context, w *archive.Writer, s *Selection, k *archive.Kind, uids, written map[types.UID]bool) error {
 	isOwned := func(c Choice) bool { return c.Owned }
 	owners := func(uid types.UID) bool { return uids[uid] || written[uid] }
 	if unowned := slices.DeleteFunc(slices.Clone(s.Choices), isOwned); len(unowned) > 0 && len(unowned) < len(s.Choices) {
@@ -186,7 +178,7 @@ func (b *Backup) attempt(ctx context.Context, w *writer, s *Selection, k *Kind, 
 			return err
 		}
 	}
-	return b.list(ctx, s, k, func(u *unstructured.Unstructured) error {
+	return b.eachListed(ctx, s, k, func(u *unstructured.Unstructured) error {
 		switch {
 		case !b.matchesAny(s.Choices, u, owners):
 			return nil
@@ -197,7 +189,7 @@ func (b *Backup) attempt(ctx context.Context, w *writer, s *Selection, k *Kind, 
 		written[u.GetUID()] = true
 		k.Objects++
 		b.addRecorded(u)
-		return w.object(k, u)
+		return w.Object(k, u)
 	})
 }
 
@@ -220,9 +212,9 @@ func (b *Backup) addRecorded(u *unstructured.Unstructured) {
 
 // family adds to found the objects that are chosen, and those of the same kind that they own, and so on. Each page is read once: what is
 // listed before its owner waits for it.
-func (b *Backup) family(ctx context.Context, s *Selection, k *Kind, isOwner func(types.UID) bool, found map[types.UID]bool) error {
+func (b *Backup) family(ctx context.Context, s *Selection, k *archive.Kind, isOwner func(types.UID) bool, found map[types.UID]bool) error {
 	waiting := map[types.UID][]types.UID{} // by owner
-	return b.list(ctx, s, k, func(u *unstructured.Unstructured) error {
+	return b.eachListed(ctx, s, k, func(u *unstructured.Unstructured) error {
 		switch {
 		case u.GetDeletionTimestamp() != nil:
 		case b.matchesAny(s.Choices, u, isOwner):
@@ -233,8 +225,8 @@ func (b *Backup) family(ctx context.Context, s *Selection, k *Kind, isOwner func
 				delete(waiting, uid)
 			}
 		case b.matchesAny(s.Choices, u, func(types.UID) bool { return true }):
-			for _, o := range owners(u, b.Operators) {
-				waiting[o.uid] = append(waiting[o.uid], u.GetUID())
+			for _, o := range contents.Owners(u, b.Operators) {
+				waiting[o.UID] = append(waiting[o.UID], u.GetUID())
 			}
 		}
 		return nil
@@ -245,8 +237,8 @@ func (b *Backup) matchesAny(choices []Choice, u *unstructured.Unstructured, owne
 	return slices.ContainsFunc(choices, func(c Choice) bool { return b.matches(c, u, owners) })
 }
 
-// list visits the objects in the kind's namespaces, one namespace after the other, all at the resourceVersion of the first page.
-func (b *Backup) list(ctx context.Context, s *Selection, k *Kind, visit func(*unstructured.Unstructured) error) error {
+// eachListed visits the objects in the kind's namespaces, one namespace after the other, all at the resourceVersion of the first page.
+func (b *Backup) eachListed(ctx context.Context, s *Selection, k *archive.Kind, visit func(*unstructured.Unstructured) error) error {
 	selector := ""
 	if len(s.Choices) == 1 && s.Choices[0].Selector != nil {
 		selector = s.Choices[0].Selector.String()
@@ -257,7 +249,7 @@ func (b *Backup) list(ctx context.Context, s *Selection, k *Kind, visit func(*un
 			options.ResourceVersion, options.ResourceVersionMatch = k.ResourceVersion, metav1.ResourceVersionMatchExact
 		}
 		for {
-			page, err := b.Client.Resource(k.gvr()).Namespace(namespace).List(ctx, options)
+			page, err := b.Client.Resource(k.GVR()).Namespace(namespace).List(ctx, options)
 			if cannotList(err) && slices.Contains(s.recorded, namespace) {
 				if name := k.Name() + " in namespace " + namespace; !slices.Contains(b.Unread, name) {
 					b.Unread = append(b.Unread, name)
@@ -288,9 +280,23 @@ func (b *Backup) matches(c Choice, u *unstructured.Unstructured, isOwner func(ty
 	}
 	if c.Rows != "" {
 		return slices.ContainsFunc(c.Marks, func(key string) bool {
-			_, uid, ok := parseMark(u.GetAnnotations()[key])
+			_, uid, ok := contents.ParseMark(u.GetAnnotations()[key])
 			return ok && strings.HasPrefix(uid, c.Rows+":")
 		})
 	}
-	return !c.Owned || slices.ContainsFunc(owners(u, b.Operators), func(o owner) bool { return isOwner(o.uid) })
+	return !c.Owned || slices.ContainsFunc(contents.Owners(u, b.Operators), func(o contents.Owner) bool { return isOwner(o.UID) })
+}
+
+// rights are those that a backup needs.
+func (b *Backup) rights() (list []right) {
+	for i := range b.Kinds {
+		s := &b.Kinds[i]
+		for _, namespace := range s.listed() {
+			list = append(list, right{verb: "list", resource: s.GVK.GroupVersion().WithResource(s.Resource), namespace: namespace})
+		}
+		if s.Custom {
+			list = append(list, right{verb: "get", resource: definitions})
+		}
+	}
+	return list
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/backup/archive"
 )
 
 // Everything is deleted, the kind too, and comes back as it was: status, owners and managedFields, with the uids that objects have now.
@@ -125,7 +126,7 @@ func TestDamaged(t *testing.T) {
 	whole := expand(t, filepath.Join(dir, "backup.tar.zst"))
 	refused := func(path, what string) {
 		t.Helper()
-		a, err := backup.Open(path, nil)
+		a, err := archive.Open(path, nil)
 		if err != nil {
 			return
 		}
@@ -209,7 +210,7 @@ func TestUnknownFiles(t *testing.T) {
 		if _, err := os.Lstat(name); err != nil {
 			t.Errorf("%s: %v", row.reason, err)
 		}
-		if a, err := backup.Open(path, nil); err == nil {
+		if a, err := archive.Open(path, nil); err == nil {
 			_ = a.Close()
 			t.Errorf("%s: it was opened", row.reason)
 		}
@@ -463,7 +464,7 @@ func TestOwnerOfTheSameKind(t *testing.T) {
 	w.configMap(w.ns, "of-nobody", map[string]any{})
 	b := w.backup(testkit.Config(t))
 	selector := labels.SelectorFromSet(labels.Set{"example.com/upstream": "yes"})
-	b.Operators = []backup.Operator{{Name: "operator", Upstream: "configmaps", Owners: []string{ownedBy}}}
+	b.Operators = []archive.Operator{{Name: "operator", Upstream: "configmaps", Owners: []string{ownedBy}}}
 	b.Kinds = []backup.Selection{{GVK: configMaps.GroupVersion().WithKind("ConfigMap"), Resource: "configmaps", Namespaced: true,
 		Namespaces: []string{w.ns}, Choices: []backup.Choice{{Selector: selector}, {Owned: true}}}}
 	m, _, err := b.Run(t.Context(), filepath.Join(t.TempDir(), "backup"))

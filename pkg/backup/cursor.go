@@ -10,13 +10,16 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pages"
 )
 
+// pageSize is how many objects are held at once. An object has at most about 1.5 MB.
+const pageSize = 100
+
 // cursor finds objects of a namespace in the order of their names, a page at a time.
 type cursor struct {
-	objects dynamic.ResourceInterface
-	skip    bool // there are none: the kind does not exist yet
-	page    []unstructured.Unstructured
-	token   string
-	begun   bool
+	client dynamic.ResourceInterface
+	skip   bool // there are none: the kind does not exist yet
+	page   []unstructured.Unstructured
+	token  string
+	begun  bool
 }
 
 func (c *cursor) find(ctx context.Context, name string) (*unstructured.Unstructured, error) {
@@ -30,7 +33,7 @@ func (c *cursor) find(ctx context.Context, name string) (*unstructured.Unstructu
 		case len(c.page) > 0 || c.begun && c.token == "":
 			return nil, nil
 		}
-		list, err := c.objects.List(ctx, metav1.ListOptions{Limit: pageSize, Continue: c.token})
+		list, err := c.client.List(ctx, metav1.ListOptions{Limit: pageSize, Continue: c.token})
 		if token := pages.Continuation(err); token != "" && token != c.token {
 			c.token = token // the pages grew old: it goes on with what is there now
 			continue

@@ -20,6 +20,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/backup/archive"
 )
 
 // restored is the label of an object under test: its name.
@@ -137,7 +138,7 @@ func restoreObject(t *testing.T, gvr schema.GroupVersionResource, u *unstructure
 	}
 	w := &world{t: t}
 	restorer := w.restore(testkit.Config(t), path, backup.Fail)
-	if restorer.Archive, err = backup.Open(path, []age.Identity{identity}); err != nil {
+	if restorer.Archive, err = archive.Open(path, []age.Identity{identity}); err != nil {
 		t.Fatal(err)
 	}
 	plan, result, err := run(t.Context(), restorer)

@@ -44,7 +44,7 @@ func (p *pass) managers(ctx context.Context, t *target, u *unstructured.Unstruct
 // isGone reports whether the definition does not have the version of managedFields any more.
 func (t *target) isGone(e metav1.ManagedFieldsEntry) bool {
 	gv, err := schema.ParseGroupVersion(e.APIVersion)
-	return err == nil && gv.Group == t.gvr().Group && t.Definition != "" && !slices.Contains(t.versions, gv.Version)
+	return err == nil && gv.Group == t.GVR().Group && t.Definition != "" && !slices.Contains(t.versions, gv.Version)
 }
 
 // ownershipOf converts managedFields by the archived definition, and the conversion that its objects had.
@@ -52,7 +52,7 @@ func (p *pass) ownershipOf(t *target) (*ownership.Ownership, error) {
 	if t.owners != nil {
 		return t.owners, nil
 	}
-	archived, err := p.Archive.definition(&t.Kind)
+	archived, err := p.Archive.Definition(&t.Kind)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (p *pass) ownershipOf(t *target) (*ownership.Ownership, error) {
 	if err != nil {
 		return nil, err
 	}
-	version, err := readVersion(archived, t.gvr().Version)
+	version, err := readVersion(archived, t.GVR().Version)
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +73,9 @@ func (p *pass) ownershipOf(t *target) (*ownership.Ownership, error) {
 		c = p.Converter(crd)
 	}
 	if s := crd.Spec.Conversion; s == nil || s.Strategy == apiextensionsv1.NoneConverter {
-		c = convert.None(t.gvk().GroupKind(), version, versions)
+		c = convert.None(t.GVK().GroupKind(), version, versions)
 	} else if c == nil || !c.Has(version.Name) {
-		c = convert.None(t.gvk().GroupKind(), version, nil)
+		c = convert.None(t.GVK().GroupKind(), version, nil)
 	}
 	t.owners, err = ownership.New(c)
 	return t.owners, err

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/backup/archive"
 )
 
 const (
@@ -82,7 +83,7 @@ func TestMemory(t *testing.T) {
 	if r.Discovery, err = discovery.NewDiscoveryClientForConfig(config); err != nil {
 		t.Fatal(err)
 	}
-	if r.Archive, err = backup.Open(path, nil); err != nil {
+	if r.Archive, err = archive.Open(path, nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Archive.Close() })

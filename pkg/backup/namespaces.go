@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/backup/contents"
 )
 
 // missingNamespaces plans the Namespaces that are not in the cluster: those of the archive are restored as its other objects, the rest is
@@ -48,16 +50,16 @@ func (p *Plan) createNamespace(name string) {
 func (p *pass) archivedNamespaces() (map[string]types.UID, error) {
 	found := map[string]types.UID{}
 	for _, t := range p.kinds {
-		if t.gvr() != namespaces {
+		if t.GVR() != namespaces {
 			continue
 		}
 		for _, f := range p.files(t) {
-			if !p.Archive.readable(f) {
+			if !p.Archive.Readable(f) {
 				continue
 			}
 			err := p.each(t, f, func(u *unstructured.Unstructured) error {
-				inside := func(o owner) bool { return p.namespace(o.namespace) == u.GetName() }
-				if !slices.ContainsFunc(owners(u, p.everyOperator()), inside) {
+				inside := func(o contents.Owner) bool { return p.namespace(o.Namespace) == u.GetName() }
+				if !slices.ContainsFunc(contents.Owners(u, p.everyOperator()), inside) {
 					found[u.GetName()] = u.GetUID()
 				}
 				return nil

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/backup/archive"
 )
 
 // A Namespace of the archive is restored with its labels and its owner, though objects in it come before it in the archive. One whose owner
@@ -25,7 +26,7 @@ func TestRestoreOfNamespaces(t *testing.T) {
 			o.apply(namespaces, "site", fmt.Sprintf(`{apiVersion: v1, kind: Namespace, metadata: {name: home, labels: {example.com/by: site},
 				annotations: {example.com/owner: %s/a/%s}}}`, owner, o.shop(owner, "a")))
 			o.shop("home", "b")
-			b := &backup.Backup{Client: o.client, Operators: []backup.Operator{operator}, Kinds: []backup.Selection{
+			b := &backup.Backup{Client: o.client, Operators: []archive.Operator{operator}, Kinds: []backup.Selection{
 				{Resource: "shops", Choices: []backup.Choice{{}}, Namespaced: true, HasStatus: true, Custom: true,
 					GVK: shops.GroupVersion().WithKind("Shop")},
 				{Resource: "namespaces", Choices: []backup.Choice{{Owned: true}}, GVK: namespaces.GroupVersion().WithKind("Namespace")}}}
@@ -69,7 +70,7 @@ func TestRestoreIntoARefusedNamespace(t *testing.T) {
 	o.apply(namespaces, "site", `{apiVersion: v1, kind: Namespace, metadata: {name: home, annotations: {example.com/owner: default/nobody/1-2}}}`)
 	o.apply(shops, "author", fmt.Sprintf(`{apiVersion: example.com/v1, kind: Shop, metadata: {name: a, namespace: home,
 		annotations: {example.com/owner: home/b/%s}}, spec: {count: 1}}`, o.shop("home", "b")))
-	b := &backup.Backup{Client: o.client, Operators: []backup.Operator{operator}, Kinds: []backup.Selection{
+	b := &backup.Backup{Client: o.client, Operators: []archive.Operator{operator}, Kinds: []backup.Selection{
 		{Resource: "shops", Choices: []backup.Choice{{}}, Namespaced: true, HasStatus: true, Custom: true,
 			GVK: shops.GroupVersion().WithKind("Shop")},
 		{Resource: "namespaces", Choices: []backup.Choice{{Namespaces: map[string]bool{"": true}}},

@@ -19,6 +19,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/backup/archive"
 )
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
@@ -26,19 +27,19 @@ var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 // operated is a cluster in memory with an operator, whose upstreams are shops, and whose downstreams are Secrets.
 type operated struct {
 	*inMemory
-	operator backup.Operator
+	operator archive.Operator
 	key      *age.X25519Identity
 }
 
 // operatorWith has names with an ending.
-func operatorWith(ending string) backup.Operator {
-	return backup.Operator{Name: "site", Upstream: "shops.example.com", Pause: "example.com/paused" + ending,
+func operatorWith(ending string) archive.Operator {
+	return archive.Operator{Name: "site", Upstream: "shops.example.com", Pause: "example.com/paused" + ending,
 		Owners: []string{"example.com/owner" + ending}, FieldManagers: []string{"site" + ending},
-		Finalizers: []string{"example.com/site" + ending}, Hashes: []backup.Key{{Annotation: "example.com/hash" + ending}},
+		Finalizers: []string{"example.com/site" + ending}, Hashes: []archive.Key{{Annotation: "example.com/hash" + ending}},
 		Labels: map[string]string{"example.com/by" + ending: "site" + ending}}
 }
 
-func newOperated(t *testing.T, operator backup.Operator) *operated {
+func newOperated(t *testing.T, operator archive.Operator) *operated {
 	t.Helper()
 	key, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -68,7 +69,7 @@ func (o *operated) shop(namespace, name string) string {
 }
 
 // secret applies one as the operator does, with a value and more metadata.
-func (o *operated) secret(operator backup.Operator, value, annotations, more string) {
+func (o *operated) secret(operator archive.Operator, value, annotations, more string) {
 	if hash := operator.Hashes[0].Annotation; hash != "" {
 		annotations += `, ` + hash + `: "1"`
 	}
@@ -86,7 +87,7 @@ func (o *operated) secret(operator backup.Operator, value, annotations, more str
 
 func (o *operated) save() string {
 	o.t.Helper()
-	b := &backup.Backup{Client: o.client, Operators: []backup.Operator{o.operator}, Recipients: []age.Recipient{o.key.Recipient()},
+	b := &backup.Backup{Client: o.client, Operators: []archive.Operator{o.operator}, Recipients: []age.Recipient{o.key.Recipient()},
 		Kinds: []backup.Selection{
 			{Resource: "shops", Choices: []backup.Choice{{Namespaces: map[string]bool{"default": true}}}, Namespaced: true, HasStatus: true,
 				Custom: true, GVK: shops.GroupVersion().WithKind("Shop")},
@@ -98,14 +99,14 @@ func (o *operated) save() string {
 	return path
 }
 
-func (o *operated) restore(path, onConflict string, operators ...backup.Operator) *backup.Restore {
+func (o *operated) restore(path, onConflict string, operators ...archive.Operator) *backup.Restore {
 	o.t.Helper()
 	r := &backup.Restore{Client: o.client, OnConflict: onConflict, FieldManager: "restorer", Operators: operators}
 	var err error
 	if r.Discovery, err = discovery.NewDiscoveryClientForConfig(o.config); err != nil {
 		o.t.Fatal(err)
 	}
-	if r.Archive, err = backup.Open(path, []age.Identity{o.key}); err != nil {
+	if r.Archive, err = archive.Open(path, []age.Identity{o.key}); err != nil {
 		o.t.Fatal(err)
 	}
 	o.t.Cleanup(func() { _ = r.Archive.Close() })
@@ -272,7 +273,7 @@ func TestRestoreIsNotOvertaken(t *testing.T) {
 	renamed.Pause = "example.com/hold"
 	for _, row := range []struct {
 		reason, onConflict string
-		running, given     backup.Operator
+		running, given     archive.Operator
 		late               bool
 		problem            string // empty: the value is that of the backup
 	}{
@@ -318,30 +319,30 @@ func TestRestoreWithCurrentNames(t *testing.T) {
 	t.Parallel()
 	before, now := operatorWith("-1"), operatorWith("-2")
 	before.FieldManagers = append(before.FieldManagers, "site-0") // that of conventions.previous, when the backup was taken
-	with := func(change func(*backup.Operator)) backup.Operator {
+	with := func(change func(*archive.Operator)) archive.Operator {
 		o := operatorWith("-2")
 		change(&o)
 		return o
 	}
 	for _, row := range []struct {
 		reason string
-		now    backup.Operator // with which it is restored
-		wanted backup.Operator // with which it would have been made
+		now    archive.Operator // with which it is restored
+		wanted archive.Operator // with which it would have been made
 		notes  string
 	}{
 		{"the same names", before, before, ""},
 		{"other names", now, now, ""},
-		{"another name of the operator", with(func(o *backup.Operator) { o.Name = "page" }), now, ""},
-		{"the config knows the previous names", with(func(o *backup.Operator) {
+		{"another name of the operator", with(func(o *archive.Operator) { o.Name = "page" }), now, ""},
+		{"the config knows the previous names", with(func(o *archive.Operator) {
 			o.FieldManagers, o.Finalizers = append(o.FieldManagers, before.FieldManagers...), append(o.Finalizers, before.Finalizers[0])
 			o.Owners, o.Hashes = append(o.Owners, before.Owners[0]), append(o.Hashes, before.Hashes[0])
 			o.Labels, o.Pause = before.Labels, before.Pause
 		}), before, ""},
-		{"no finalizer any more", with(func(o *backup.Operator) { o.Finalizers = nil }),
-			with(func(o *backup.Operator) { o.Finalizers = nil }), ""},
-		{"the hash becomes a label", with(func(o *backup.Operator) { o.Hashes = []backup.Key{{Label: "example.com/hash-2"}} }),
-			with(func(o *backup.Operator) { o.Hashes = []backup.Key{{Label: "example.com/hash-2"}} }), ""},
-		{"another operator", with(func(o *backup.Operator) { o.Upstream = "sheds.example.com" }), before,
+		{"no finalizer any more", with(func(o *archive.Operator) { o.Finalizers = nil }),
+			with(func(o *archive.Operator) { o.Finalizers = nil }), ""},
+		{"the hash becomes a label", with(func(o *archive.Operator) { o.Hashes = []archive.Key{{Label: "example.com/hash-2"}} }),
+			with(func(o *archive.Operator) { o.Hashes = []archive.Key{{Label: "example.com/hash-2"}} }), ""},
+		{"another operator", with(func(o *archive.Operator) { o.Upstream = "sheds.example.com" }), before,
 			"shops.example.com: 1 object has the finalizer example.com/site-1, and no config is known whose operator removes it: " +
 				"if its controller does not run, the deletion never ends"},
 	} {
@@ -372,7 +373,7 @@ func TestRestoreWithCurrentNames(t *testing.T) {
 }
 
 // make makes what an operator has: an upstream that is paused, and a Secret.
-func (o *operated) make(operator backup.Operator) {
+func (o *operated) make(operator archive.Operator) {
 	uid := o.shop("default", "a")
 	o.apply(shops, "person", fmt.Sprintf(`{apiVersion: example.com/v1, kind: Shop, metadata: {name: a, namespace: default, annotations: {%s: "true"}}}`,
 		operator.Pause))

@@ -2,10 +2,8 @@ package backup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +14,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/backup/archive"
+	"github.com/corollary-dev/corollary/pkg/backup/contents"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -67,7 +67,7 @@ func (p *pass) rounds(ctx context.Context) error {
 	}
 }
 
-func (p *pass) files(t *target) (list []*File) {
+func (p *pass) files(t *target) (list []*archive.File) {
 	files := p.Archive.Manifest.Files
 	for i := range files {
 		if files[i].Kind == t.Name() {
@@ -77,15 +77,15 @@ func (p *pass) files(t *target) (list []*File) {
 	return list
 }
 
-func (p *pass) file(ctx context.Context, t *target, k *KindPlan, f *File) error {
-	if !p.Archive.readable(f) {
+func (p *pass) file(ctx context.Context, t *target, k *KindPlan, f *archive.File) error {
+	if !p.Archive.Readable(f) {
 		k.Unreadable = 0
 		for _, f := range p.files(t) {
 			k.Unreadable += f.Objects
 		}
 		return nil
 	}
-	live := &cursor{objects: p.objects(t, f.Namespace), skip: (p.result == nil || p.DryRun) && t.install != nil}
+	live := &cursor{client: p.objects(t, f.Namespace), skip: (p.result == nil || p.DryRun) && t.install != nil}
 	return p.each(t, f, func(u *unstructured.Unstructured) error {
 		if _, done := p.now[u.GetUID()]; done || p.refused[u.GetUID()] {
 			return nil
@@ -117,9 +117,9 @@ func (p *pass) file(ctx context.Context, t *target, k *KindPlan, f *File) error 
 
 func (p *pass) objects(t *target, namespace string) dynamic.ResourceInterface {
 	if !t.Namespaced {
-		return p.Client.Resource(t.gvr())
+		return p.Client.Resource(t.GVR())
 	}
-	return p.Client.Resource(t.gvr()).Namespace(p.namespace(namespace))
+	return p.Client.Resource(t.GVR()).Namespace(p.namespace(namespace))
 }
 
 func (p *pass) refuse(t *target, u *unstructured.Unstructured, err error) {
@@ -130,7 +130,7 @@ func (p *pass) refuse(t *target, u *unstructured.Unstructured, err error) {
 	} else {
 		p.plan.Refused = append(p.plan.Refused, problem)
 	}
-	if t.gvr() == namespaces && p.result == nil && p.plan.archived[u.GetName()] != "" { // what is in it is restored nevertheless
+	if t.GVR() == namespaces && p.result == nil && p.plan.archived[u.GetName()] != "" { // what is in it is restored nevertheless
 		delete(p.plan.archived, u.GetName())
 		p.plan.createNamespace(u.GetName())
 	}
@@ -211,9 +211,9 @@ func (p *pass) expected(t *target, live, want *unstructured.Unstructured, unfini
 func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, existing *unstructured.Unstructured) error {
 	live := existing.DeepCopy()
 	strip(live, t.HasStatus)
-	without(live, generated(u))
+	contents.Without(live, contents.Generated(u))
 	unfinished := p.Restore.unfinished(existing)
-	different := t.differences(p.expected(t, live, want, unfinished).Object, live.Object, inBackup)
+	different := t.differences(p.expected(t, live, want, unfinished).Object, live.Object, contents.InBackup)
 	if p.OnConflict == Replace && len(different) > 0 {
 		if err := p.checkTaken(ctx, u, want, existing); err != nil {
 			return err
@@ -250,7 +250,7 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 
 func (p *pass) replace(ctx context.Context, t *target, u, want, existing *unstructured.Unstructured) error {
 	sent := p.withPause(t, want)
-	carry(sent, existing, generated(u))
+	contents.Carry(sent, existing, contents.Generated(u))
 	sent.SetUID(existing.GetUID())
 	sent.SetResourceVersion(existing.GetResourceVersion())
 	replaced, err := p.objects(t, u.GetNamespace()).
@@ -264,31 +264,31 @@ func (p *pass) replace(ctx context.Context, t *target, u, want, existing *unstru
 	}
 	p.result.Replaced++
 	strip(sent, false)
-	without(sent, generated(u))
+	contents.Without(sent, contents.Generated(u))
 	p.wrote(t, u, sent, replaced)
 	return nil
 }
 
-func (t *target) differences(want, live any, words func(want, live value) string) []string {
-	return differences(want, live, words, !kinds.IsBuiltin(t.gvk().GroupKind()), isSecret(t.gvr().GroupResource()))
+func (t *target) differences(want, live any, words func(want, live contents.Value) string) []string {
+	return contents.Differences(want, live, words, !kinds.IsBuiltin(t.GVK().GroupKind()), archive.IsSecret(t.GVR().GroupResource()))
 }
 
 // wrote notes an object that was written, and what of it the API server changed.
 func (p *pass) wrote(t *target, u, sent, stored *unstructured.Unstructured) {
 	p.now[u.GetUID()], p.unfinished[u.GetUID()] = stored.GetUID(), stored.GetGeneration()
 	strip(stored, t.HasStatus)
-	without(stored, generated(u))
+	contents.Without(stored, contents.Generated(u))
 	p.compare(t, u, sent.Object, stored.Object)
 }
 
 func (p *pass) compare(t *target, u *unstructured.Unstructured, sent, stored any) {
-	if different := t.differences(sent, stored, onceSent); len(different) > 0 {
+	if different := t.differences(sent, stored, contents.OnceSent); len(different) > 0 {
 		p.result.Changed = append(p.result.Changed, Problem{p.describe(t, u), strings.Join(different, "; ")})
 	}
 }
 
 // ownerError means that an owner does not exist (yet).
-type ownerError struct{ owner owner }
+type ownerError struct{ owner contents.Owner }
 
 func (e *ownerError) Error() string {
 	return fmt.Sprintf("its owner %s is neither restored nor in the cluster, so the garbage collector would delete the object: "+
@@ -299,12 +299,12 @@ func (e *ownerError) Error() string {
 func (p *pass) prepare(ctx context.Context, t *target, u *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
 	want := u.DeepCopy()
 	strip(want, t.HasStatus)
-	without(want, generated(u))
+	contents.Without(want, contents.Generated(u))
 	if t.Namespaced {
 		want.SetNamespace(p.namespace(u.GetNamespace()))
 	}
 	var pairs []string
-	for _, o := range owners(u, p.everyOperator()) {
+	for _, o := range contents.Owners(u, p.everyOperator()) {
 		uid, err := p.owner(ctx, o)
 		if err != nil {
 			return nil, nil, err
@@ -313,35 +313,35 @@ func (p *pass) prepare(ctx context.Context, t *target, u *unstructured.Unstructu
 			return nil, nil, fmt.Errorf("it is to be restored into namespace %s, and its owner %s is not: the operator of that owner does not "+
 				"want it there, and may delete it. Do not map its namespace, or map that of the owner, too", want.GetNamespace(), &o)
 		}
-		pairs = append(pairs, string(o.uid), string(uid))
-		setOwner(want, o, uid, p.namespace(o.namespace))
+		pairs = append(pairs, string(o.UID), string(uid))
+		contents.SetOwner(want, o, uid, p.namespace(o.Namespace))
 	}
 	return want, pairs, nil
 }
 
 // isMoved reports whether an owner is restored into another namespace.
-func (p *pass) isMoved(o owner) bool {
+func (p *pass) isMoved(o contents.Owner) bool {
 	_, namespaced, err := p.ownerResource(o)
-	return err == nil && namespaced && p.namespace(o.namespace) != o.namespace
+	return err == nil && namespaced && p.namespace(o.Namespace) != o.Namespace
 }
 
 // owner returns the uid of an owner: one that is in the archive, or one in the cluster.
-func (p *pass) owner(ctx context.Context, o owner) (types.UID, error) {
-	if uid, ok := p.now[o.uid]; ok {
+func (p *pass) owner(ctx context.Context, o contents.Owner) (types.UID, error) {
+	if uid, ok := p.now[o.UID]; ok {
 		return uid, nil
 	}
 	gvr, namespaced, err := p.ownerResource(o)
 	if err != nil {
 		return "", err
 	}
-	o.namespace = p.namespace(o.namespace)
+	o.Namespace = p.namespace(o.Namespace)
 	if !namespaced {
-		o.namespace = ""
+		o.Namespace = ""
 	}
 	if uid, ok := p.lookups[o.String()]; ok {
 		return uid, nil
 	}
-	live, err := p.Client.Resource(gvr).Namespace(o.namespace).Get(ctx, o.name, metav1.GetOptions{})
+	live, err := p.Client.Resource(gvr).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", &ownerError{o}
 	}
@@ -352,21 +352,21 @@ func (p *pass) owner(ctx context.Context, o owner) (types.UID, error) {
 	return live.GetUID(), nil
 }
 
-func (p *pass) ownerResource(o owner) (schema.GroupVersionResource, bool, error) {
+func (p *pass) ownerResource(o contents.Owner) (schema.GroupVersionResource, bool, error) {
 	for _, t := range p.kinds {
-		if o.annotation != "" && t.Name() == o.resource || o.annotation == "" && t.gvk().GroupKind() == o.gvk.GroupKind() {
-			return t.gvr(), t.Namespaced, nil
+		if o.Annotation != "" && t.Name() == o.Resource || o.Annotation == "" && t.GVK().GroupKind() == o.GVK.GroupKind() {
+			return t.GVR(), t.Namespaced, nil
 		}
 	}
-	if o.annotation == "" {
-		list, err := p.Discovery.ServerResourcesForGroupVersion(o.gvk.GroupVersion().String())
+	if o.Annotation == "" {
+		list, err := p.Discovery.ServerResourcesForGroupVersion(o.GVK.GroupVersion().String())
 		if err != nil && !apierrors.IsNotFound(err) {
 			return schema.GroupVersionResource{}, false, err
 		}
 		if err == nil {
 			for _, r := range list.APIResources {
-				if r.Kind == o.gvk.Kind && !strings.Contains(r.Name, "/") {
-					return o.gvk.GroupVersion().WithResource(r.Name), r.Namespaced, nil
+				if r.Kind == o.GVK.Kind && !strings.Contains(r.Name, "/") {
+					return o.GVK.GroupVersion().WithResource(r.Name), r.Namespaced, nil
 				}
 			}
 		}
@@ -408,91 +408,12 @@ func (p *pass) pauseAgain(t *target, live, want *unstructured.Unstructured) {
 	live.SetAnnotations(annotations)
 }
 
-// finish restores status and managedFields, and unpauses upstreams: what is owned comes before its owner.
-func (p *pass) finish(ctx context.Context) error {
-	for _, t := range slices.Backward(p.kinds) {
-		for _, f := range p.files(t) {
-			if !p.Archive.readable(f) {
-				continue
-			}
-			err := p.each(t, f, func(u *unstructured.Unstructured) error {
-				generation, ok := p.unfinished[u.GetUID()]
-				if !ok {
-					return nil
-				}
-				if err := p.finishObject(ctx, t, u, generation); err != nil {
-					p.refuse(t, u, fmt.Errorf("restoring status and managedFields: %w", err))
-					return ctx.Err()
-				}
-				p.result.Finished++
-				return nil
-			})
-			if err != nil {
-				return err
-			}
+// each visits the objects of a file as they are to be restored: with the names that the configs use now.
+func (p *pass) each(t *target, f *archive.File, visit func(*unstructured.Unstructured) error) error {
+	return p.Archive.Each(f, func(u *unstructured.Unstructured) error {
+		for _, r := range p.renamed {
+			r.Object(t.Name(), u)
 		}
-	}
-	return nil
-}
-
-func (p *pass) finishObject(ctx context.Context, t *target, u *unstructured.Unstructured, generation int64) error {
-	objects := p.objects(t, u.GetNamespace())
-	same := operation{"test", "/metadata/uid", p.now[u.GetUID()]}
-	if status, ok := u.Object["status"]; ok && t.HasStatus && tellsWork(u) && !p.older[u.GetUID()] {
-		copied := p.namespace(u.GetNamespace()) != u.GetNamespace()
-		status = (&translation{p.now, p.namespace, u.GetGeneration(), generation, copied}).status(status)
-		stored, err := p.patch(ctx, objects, u.GetName(), []operation{same, {"add", "/status", status}}, "status")
-		if err != nil {
-			return err
-		}
-		p.compare(t, u, map[string]any{"status": status}, map[string]any{"status": stored.Object["status"]})
-	}
-	if p.DryRun {
-		return nil // what is left to do undoes what was not done
-	}
-	want, pairs, err := p.prepare(ctx, t, u)
-	if err != nil {
-		return err
-	}
-	managers, err := p.managers(ctx, t, u, pairs)
-	if err != nil {
-		return err
-	}
-	released := release(u)
-	operations := []operation{same, {"replace", "/metadata/managedFields", managers}}
-	for _, key := range p.pauseKeys(t) {
-		path := "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-		switch value, ok := want.GetAnnotations()[key]; {
-		case !ok:
-			operations = append(operations, operation{"remove", path, nil})
-		case value != paused:
-			released = append(released, operation{"add", path, value})
-		}
-	}
-	if len(released) > 0 { // by itself: with managedFields, what it changes would be ours
-		if _, err := p.patch(ctx, objects, u.GetName(), append([]operation{same}, released...)); err != nil {
-			return err
-		}
-	}
-	stored, err := p.patch(ctx, objects, u.GetName(), operations)
-	if err == nil && isSecret(t.gvr().GroupResource()) { // an operator that was not paused may have made other values since
-		p.compare(t, u, map[string]any{"data": want.Object["data"]}, map[string]any{"data": stored.Object["data"]})
-	}
-	return err
-}
-
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
-}
-
-func (p *pass) patch(ctx context.Context, objects dynamic.ResourceInterface, name string, operations []operation,
-	subresources ...string) (*unstructured.Unstructured, error) {
-	text, err := json.Marshal(operations)
-	if err != nil {
-		return nil, err
-	}
-	return objects.Patch(ctx, name, types.JSONPatchType, text, metav1.PatchOptions{FieldManager: p.FieldManager, DryRun: p.dryRun()},
-		subresources...)
+		return visit(u)
+	})
 }

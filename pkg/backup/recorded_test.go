@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/backup/archive"
 )
 
 // A namespace that a status names and that may not be listed does not keep the rest from being written: anybody may have
@@ -63,7 +64,7 @@ func TestRecordedNamespaceIsForbidden(t *testing.T) {
 		if len(m.Kinds) != 2 || m.Kinds[1].Objects != 1 || len(b.Unread) != 1 {
 			t.Errorf("asked %v: kinds %+v, files %v, unread %v", asked, m.Kinds, m.Files, b.Unread)
 		}
-		a, err := backup.Open(path, nil)
+		a, err := archive.Open(path, nil)
 		if err != nil {
 			t.Fatalf("asked %v: %v", asked, err)
 		}

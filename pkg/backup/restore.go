@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/corollary-dev/corollary/pkg/backup/archive"
+	"github.com/corollary-dev/corollary/pkg/backup/contents"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/convert/ownership"
 	"github.com/corollary-dev/corollary/pkg/crddiff"
@@ -37,9 +39,9 @@ const (
 type Restore struct {
 	Client    dynamic.Interface
 	Discovery discovery.ServerResourcesInterface
-	Archive   *Archive
+	Archive   *archive.Archive
 	// Operators are those of the cluster: objects are restored with their names, whatever they were when the backup was taken.
-	Operators []Operator
+	Operators []archive.Operator
 	// NoPause leaves upstreams unpaused until the end: no operator is running.
 	NoPause    bool
 	OnConflict string
@@ -53,12 +55,12 @@ type Restore struct {
 	DryRun bool
 
 	kinds   []*target
-	renamed []rename
+	renamed []contents.Rename
 }
 
 // target is a kind with what the API server knows of it.
 type target struct {
-	Kind
+	archive.Kind
 	install  *unstructured.Unstructured
 	versions []string             // of the definition, also those that are not served
 	version  *kinds.Version       // for a dry run; nil for a built-in kind, and with install
@@ -142,7 +144,7 @@ func (r *Restore) Plan(ctx context.Context) (*Plan, error) {
 }
 
 // target holds a kind of the archive to what the API server serves.
-func (r *Restore) target(ctx context.Context, k Kind, plan *Plan) (*target, error) {
+func (r *Restore) target(ctx context.Context, k archive.Kind, plan *Plan) (*target, error) {
 	t := &target{Kind: k}
 	if k.Definition != "" {
 		if err := r.definition(ctx, t, plan); err != nil || t.install != nil {
@@ -173,15 +175,15 @@ func (r *Restore) target(ctx context.Context, k Kind, plan *Plan) (*target, erro
 	return t, nil
 }
 
-func scopeError(k *Kind) error {
+func scopeError(k *archive.Kind) error {
 	scope := map[bool]string{true: "namespaced", false: "cluster-scoped"}
 	return fmt.Errorf("%s is %s in the backup and %s in the cluster: nothing can be restored into it; delete the kind or restore elsewhere",
 		k.Name(), scope[k.Namespaced], scope[!k.Namespaced])
 }
 
-// definition holds a kind to its CustomResourceDefinition in the cluster, or notes that it has to be created.
+// Definition holds a kind to its CustomResourceDefinition in the cluster, or notes that it has to be created.
 func (r *Restore) definition(ctx context.Context, t *target, plan *Plan) error {
-	archived, err := r.Archive.definition(&t.Kind)
+	archived, err := r.Archive.Definition(&t.Kind)
 	if err != nil {
 		return err
 	}
@@ -206,24 +208,24 @@ func (r *Restore) definition(ctx context.Context, t *target, plan *Plan) error {
 		if t.versions = append(t.versions, name); version["served"] == true {
 			names = append(names, name)
 		}
-		if name == t.gvr().Version {
+		if name == t.GVR().Version {
 			_, t.HasStatus, _ = unstructured.NestedMap(version, "subresources", "status")
 		}
 	}
-	if version := t.gvr().Version; !slices.Contains(names, version) {
+	if version := t.GVR().Version; !slices.Contains(names, version) {
 		return fmt.Errorf("the objects of %s are of version %s, and the CustomResourceDefinition in the cluster serves %s: "+
 			"set served: true in %s with a conversion while you restore, or convert the objects and apply them", t.Name(), version,
 			strings.Join(names, ", "), version)
 	}
 	if t.install == nil {
-		if err := keepsFields(live, t.gvr().Version); err != nil {
+		if err := keepsFields(live, t.GVR().Version); err != nil {
 			return err
 		}
-		if t.version, err = readVersion(live, t.gvr().Version); err != nil {
+		if t.version, err = readVersion(live, t.GVR().Version); err != nil {
 			return err
 		}
 	}
-	if t.install == nil && len(differences(archived.Object["spec"], live.Object["spec"], inBackup, false, false)) > 0 {
+	if t.install == nil && len(contents.Differences(archived.Object["spec"], live.Object["spec"], contents.InBackup, false, false)) > 0 {
 		plan.Notes = append(plan.Notes, "CustomResourceDefinition "+t.Name()+" is not as in the backup, and is left as it is")
 	}
 	return nil
@@ -328,7 +330,7 @@ func (r *Restore) install(ctx context.Context, t *target) error {
 	const patience = 2 * time.Minute
 	var last error // such as that a conversion webhook cannot be reached yet
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		if _, last = r.Client.Resource(t.gvr()).List(ctx, metav1.ListOptions{Limit: 1}); apierrors.IsForbidden(last) {
+		if _, last = r.Client.Resource(t.GVR()).List(ctx, metav1.ListOptions{Limit: 1}); apierrors.IsForbidden(last) {
 			return false, last
 		}
 		if last == nil {
@@ -386,3 +388,62 @@ func (r *Restore) unfinished(u *unstructured.Unstructured) bool {
 }
 
 type uids = map[types.UID]types.UID
+
+// renames pairs the operators of the backup with those that are given: by name, or as the only one that watches a kind.
+func (r *Restore) renames() (list []contents.Rename) {
+	archived := r.Archive.Manifest.Operators
+	for _, to := range r.Operators {
+		watches := func(o archive.Operator) bool { return o.Upstream == to.Upstream }
+		i := slices.IndexFunc(archived, func(o archive.Operator) bool { return watches(o) && o.Name == to.Name })
+		if i < 0 && only(archived, watches) && only(r.Operators, watches) {
+			i = slices.IndexFunc(archived, watches)
+		}
+		if i >= 0 {
+			list = append(list, contents.Rename{From: archived[i], To: to})
+		}
+	}
+	return list
+}
+
+func only[T any](list []T, is func(T) bool) bool {
+	i := slices.IndexFunc(list, is)
+	return i >= 0 && !slices.ContainsFunc(list[i+1:], is)
+}
+
+// rights are those that the writes of a plan need.
+func (r *Restore) rights(plan *Plan) (list []right) {
+	if len(plan.Definitions) > 0 {
+		list = append(list, right{verb: "create", resource: definitions}, right{verb: "patch", resource: definitions})
+	}
+	if len(plan.Namespaces) > 0 {
+		list = append(list, right{verb: "create", resource: namespaces})
+	}
+	for i, t := range r.kinds {
+		k := plan.Kinds[i]
+		if t.install != nil {
+			list = append(list, right{verb: "list", resource: t.GVR()})
+		}
+		replaced := r.OnConflict == Replace && k.Different > 0
+		for _, f := range r.Archive.Manifest.Files {
+			if f.Kind != t.Name() || !r.Archive.Readable(&f) {
+				continue
+			}
+			need := right{resource: t.GVR(), namespace: r.namespace(f.Namespace)}
+			for _, row := range []struct {
+				verb, subresource string
+				needed            bool
+			}{
+				{"create", "", k.Created > 0},
+				{"update", "", replaced},
+				{"patch", "", k.Created > 0 || k.Unfinished > 0 || replaced},
+				{"patch", "status", t.HasStatus && (k.Created > 0 || k.Unfinished > 0 || replaced)},
+			} {
+				if row.needed {
+					need.verb, need.subresource = row.verb, row.subresource
+					list = append(list, need)
+				}
+			}
+		}
+	}
+	return list
+}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // right is what requests need. Namespace is empty for all.
@@ -90,54 +92,7 @@ func allows(ctx context.Context, client dynamic.Interface, r right) (bool, error
 	return allowed, nil
 }
 
-// rights are those that a backup needs.
-func (b *Backup) rights() (list []right) {
-	for i := range b.Kinds {
-		s := &b.Kinds[i]
-		for _, namespace := range s.listed() {
-			list = append(list, right{verb: "list", resource: s.GVK.GroupVersion().WithResource(s.Resource), namespace: namespace})
-		}
-		if s.Custom {
-			list = append(list, right{verb: "get", resource: definitions})
-		}
-	}
-	return list
-}
-
-// rights are those that the writes of a plan need.
-func (r *Restore) rights(plan *Plan) (list []right) {
-	if len(plan.Definitions) > 0 {
-		list = append(list, right{verb: "create", resource: definitions}, right{verb: "patch", resource: definitions})
-	}
-	if len(plan.Namespaces) > 0 {
-		list = append(list, right{verb: "create", resource: namespaces})
-	}
-	for i, t := range r.kinds {
-		k := plan.Kinds[i]
-		if t.install != nil {
-			list = append(list, right{verb: "list", resource: t.gvr()})
-		}
-		replaced := r.OnConflict == Replace && k.Different > 0
-		for _, f := range r.Archive.Manifest.Files {
-			if f.Kind != t.Name() || !r.Archive.readable(&f) {
-				continue
-			}
-			need := right{resource: t.gvr(), namespace: r.namespace(f.Namespace)}
-			for _, row := range []struct {
-				verb, subresource string
-				needed            bool
-			}{
-				{"create", "", k.Created > 0},
-				{"update", "", replaced},
-				{"patch", "", k.Created > 0 || k.Unfinished > 0 || replaced},
-				{"patch", "status", t.HasStatus && (k.Created > 0 || k.Unfinished > 0 || replaced)},
-			} {
-				if row.needed {
-					need.verb, need.subresource = row.verb, row.subresource
-					list = append(list, need)
-				}
-			}
-		}
-	}
-	return list
-}
+var (
+	definitions = kinds.DefinitionResource
+	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+)

@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/backup/archive"
 )
 
 func TestSecrets(t *testing.T) {
@@ -42,7 +43,7 @@ func TestSecrets(t *testing.T) {
 	if err != nil || plan.Kinds[0].Unreadable != 1 || result.Created > 0 {
 		t.Errorf("without a key: %+v: %v", plan, err)
 	}
-	if r.Archive, err = backup.Open(path, []age.Identity{identity}); err != nil {
+	if r.Archive, err = archive.Open(path, []age.Identity{identity}); err != nil {
 		t.Fatal(err)
 	}
 	if _, result, err = run(t.Context(), r); err != nil || result.Finished != 1 {

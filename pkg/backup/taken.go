@@ -12,19 +12,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/backup/archive"
+	"github.com/corollary-dev/corollary/pkg/backup/contents"
 )
 
 // checkTaken refuses to replace an object of another owner: one that exists, and that the object does not get from the
 // backup. Where the object names no owner, the archived one counts, if it exists and the object is restored for another one.
 func (p *pass) checkTaken(ctx context.Context, u, want, existing *unstructured.Unstructured) error {
 	operators := p.everyOperator()
-	held := owners(existing, operators)
+	held := contents.Owners(existing, operators)
 	if len(held) == 0 && p.namespace(u.GetNamespace()) == u.GetNamespace() {
-		held = owners(u, operators)
+		held = contents.Owners(u, operators)
 	}
-	restored := owners(want, operators)
+	restored := contents.Owners(want, operators)
 	for _, o := range held {
-		if slices.ContainsFunc(restored, o.is) {
+		if slices.ContainsFunc(restored, o.Is) {
 			continue
 		}
 		exists, err := p.exists(ctx, o)
@@ -39,18 +42,12 @@ func (p *pass) checkTaken(ctx context.Context, u, want, existing *unstructured.U
 }
 
 // everyOperator has those of the backup too: objects may still have owner annotations that configs have no more.
-func (r *Restore) everyOperator() []Operator {
+func (r *Restore) everyOperator() []archive.Operator {
 	return slices.Concat(r.Operators, r.Archive.Manifest.Operators)
 }
 
-// is compares the places in annotations too: in a plan, an owner that is missing has the uid of the backup.
-func (o *owner) is(other owner) bool {
-	samePlace := o.namespace == other.namespace && o.name == other.name
-	return o.uid == other.uid && (samePlace || o.annotation == "" || other.annotation == "")
-}
-
 // exists reports whether the cluster has an owner, with its uid.
-func (p *pass) exists(ctx context.Context, o owner) (bool, error) {
+func (p *pass) exists(ctx context.Context, o contents.Owner) (bool, error) {
 	gvr, namespaced, err := p.ownerResource(o)
 	var unserved *ownerError
 	if errors.As(err, &unserved) {
@@ -60,16 +57,16 @@ func (p *pass) exists(ctx context.Context, o owner) (bool, error) {
 		return false, err
 	}
 	if !namespaced {
-		o.namespace = ""
+		o.Namespace = ""
 	}
-	live, err := p.Client.Resource(gvr).Namespace(o.namespace).Get(ctx, o.name, metav1.GetOptions{})
+	live, err := p.Client.Resource(gvr).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("looking up its owner %s: %w", &o, err)
 	}
-	return live.GetUID() == o.uid, nil
+	return live.GetUID() == o.UID, nil
 }
 
 var uidPattern = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
@@ -80,11 +77,11 @@ func (p *pass) checkUnknownMarks(want, existing *unstructured.Unstructured) erro
 	annotations := existing.GetAnnotations()
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		mark := annotations[key]
-		_, uid, ok := parseMark(mark)
+		_, uid, ok := contents.ParseMark(mark)
 		if !ok || want.GetAnnotations()[key] == mark {
 			continue
 		}
-		known := slices.ContainsFunc(p.everyOperator(), func(o Operator) bool { return slices.Contains(o.Owners, key) })
+		known := slices.ContainsFunc(p.everyOperator(), func(o archive.Operator) bool { return slices.Contains(o.Owners, key) })
 		switch {
 		case known && strings.Contains(uid, ":"):
 			return fmt.Errorf("its annotation %s says that it belongs to the row %s, so it is not replaced: to restore it, "+

@@ -20,6 +20,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/backup/archive"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
 )
 
@@ -107,7 +108,7 @@ func (m *inMemory) restore(path, onConflict string) *backup.Restore {
 	if r.Discovery, err = discovery.NewDiscoveryClientForConfig(m.config); err != nil {
 		m.t.Fatal(err)
 	}
-	if r.Archive, err = backup.Open(path, nil); err != nil {
+	if r.Archive, err = archive.Open(path, nil); err != nil {
 		m.t.Fatal(err)
 	}
 	m.t.Cleanup(func() { _ = r.Archive.Close() })

@@ -20,6 +20,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/backup/archive"
 )
 
 const patience = time.Minute
@@ -107,8 +108,8 @@ func (w *world) configMap(ns, name string, metadata map[string]any) *unstructure
 		"data": map[string]any{"k": "v"}})
 }
 
-func (w *world) operators() []backup.Operator {
-	return []backup.Operator{{Name: "operator", Upstream: w.name(), Pause: pausedBy, Owners: []string{ownedBy}}}
+func (w *world) operators() []archive.Operator {
+	return []archive.Operator{{Name: "operator", Upstream: w.name(), Pause: pausedBy, Owners: []string{ownedBy}}}
 }
 
 func (w *world) backup(config *rest.Config) *backup.Backup {
@@ -125,7 +126,7 @@ func (w *world) backup(config *rest.Config) *backup.Backup {
 	}}
 }
 
-func (w *world) save(output string) *backup.Manifest {
+func (w *world) save(output string) *archive.Manifest {
 	w.t.Helper()
 	m, _, err := w.backup(testkit.Config(w.t)).Run(w.t.Context(), output)
 	if err != nil {
@@ -137,7 +138,7 @@ func (w *world) save(output string) *backup.Manifest {
 // restore opens a backup and prepares to restore it.
 func (w *world) restore(config *rest.Config, path, onConflict string) *backup.Restore {
 	w.t.Helper()
-	a, err := backup.Open(path, nil)
+	a, err := archive.Open(path, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/backup/archive"
 	"github.com/corollary-dev/corollary/pkg/backup/selection"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config/load"
@@ -117,7 +118,7 @@ func (o *restoreOptions) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	archive, err := backup.Open(path, identities)
+	archive, err := archive.Open(path, identities)
 	if err != nil {
 		return fmt.Errorf("reading the backup: %w", err)
 	}
@@ -172,7 +173,7 @@ func (o *restoreOptions) mapping() (map[string]string, error) {
 }
 
 // checkMapping refuses namespaces that the backup does not have: a slip would restore over what is there.
-func checkMapping(mapped map[string]string, m *backup.Manifest) error {
+func checkMapping(mapped map[string]string, m *archive.Manifest) error {
 	var has []string
 	for _, f := range m.Files {
 		if f.Namespace != "" && !slices.Contains(has, f.Namespace) {
@@ -216,7 +217,7 @@ func (o *restoreOptions) identities() ([]age.Identity, error) {
 
 // operators are those of -c, with the names that are used now, else those that the backup was made with. One that
 // cannot be paused is refused, unless --no-pause is given.
-func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([]backup.Operator, []*load.ConversionFile, error) {
+func (o *restoreOptions) operators(cfg *rest.Config, archive *archive.Archive) ([]archive.Operator, []*load.ConversionFile, error) {
 	operators, converting := slices.Clone(archive.Manifest.Operators), []*load.ConversionFile(nil)
 	if len(o.configs.Files) > 0 {
 		files, problems, err := o.configs.Load(o.streams)

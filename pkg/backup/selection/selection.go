@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/backup/archive"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -301,15 +302,15 @@ func (s *selecting) targets(f *load.File, d *config.Downstream) []string {
 }
 
 // OperatorOf is what a restore needs to know of a config.
-func OperatorOf(f *load.File, kind *kinds.Kind) backup.Operator {
-	o := backup.Operator{Name: f.Metadata.Name, Upstream: kind.GVR.GroupResource().String()}
+func OperatorOf(f *load.File, kind *kinds.Kind) archive.Operator {
+	o := archive.Operator{Name: f.Metadata.Name, Upstream: kind.GVR.GroupResource().String()}
 	if f.Conventions.Pause != nil {
 		o.Pause = f.Conventions.Pause.Annotation
 	}
 	o.Owners, o.FieldManagers, o.Finalizers = ownerAnnotations(f), f.Conventions.FieldManagers(), f.Conventions.Finalizers()
-	o.Hashes = []backup.Key{{Annotation: f.Conventions.Hash.Annotation, Label: f.Conventions.Hash.Label}}
+	o.Hashes = []archive.Key{{Annotation: f.Conventions.Hash.Annotation, Label: f.Conventions.Hash.Label}}
 	if p := f.Conventions.Previous; p != nil && p.Hash != nil {
-		o.Hashes = append(o.Hashes, backup.Key{Annotation: p.Hash.Annotation, Label: p.Hash.Label})
+		o.Hashes = append(o.Hashes, archive.Key{Annotation: p.Hash.Annotation, Label: p.Hash.Label})
 	}
 	o.Labels = f.ConstantLabels()
 	return o

@@ -145,7 +145,7 @@ func TestOwnershipOfDerivedFields(t *testing.T) {
 // The example: v1beta1 has no timeZone, and the manager of v1beta1 owns all that v1beta1 has.
 func TestOwnershipOfPreservedField(t *testing.T) {
 	t.Parallel()
-	o := newOwners(t, "../../examples/conversions/crontab")
+	o := newOwners(t, "../../../examples/conversions/crontab")
 	obj := map[string]any{"apiVersion": "stable.example.com/v1", "kind": "CronTab", "metadata": map[string]any{"name": "three"},
 		"spec": map[string]any{"host": "h3", "port": int64(3), "cron": "c", "timeZone": "Europe/Berlin"}}
 	spec := func(names ...string) *fieldpath.Set {

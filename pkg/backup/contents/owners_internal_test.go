@@ -1,4 +1,4 @@
-package backup
+package contents
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 // A status that was up to date is up to date for the new object, and one that lagged behind still does.
 func TestObservedGenerations(t *testing.T) {
 	for observed, want := range map[int64]int64{5: 2, 4: 1, 3: 1, 1: 1, 0: 0, 77: 77} {
-		made := (&translation{oldGeneration: 5, generation: 2}).status(map[string]any{"observedGeneration": observed,
+		made := (&Translation{OldGeneration: 5, Generation: 2}).Status(map[string]any{"observedGeneration": observed,
 			"conditions": []any{map[string]any{"type": "Ready", "observedGeneration": observed}}})
 		if diff := cmp.Diff(map[string]any{"observedGeneration": want,
 			"conditions": []any{map[string]any{"type": "Ready", "observedGeneration": want}}}, made); diff != "" {
@@ -29,7 +29,7 @@ func TestRecordsOfACopy(t *testing.T) {
 	}, "nodes": []any{map[string]any{"uid": "4"}}}
 	names := func(copied bool) (list []string) {
 		uids := map[types.UID]types.UID{"1": "11", "2": "2"}
-		made := (&translation{uids: uids, namespace: func(string) string { return "to" }, copied: copied}).status(status).(map[string]any)
+		made := (&Translation{UIDs: uids, Namespace: func(string) string { return "to" }, Copied: copied}).Status(status).(map[string]any)
 		for _, item := range made["downstreams"].([]any) {
 			list = append(list, item.(map[string]any)["name"].(string))
 		}

@@ -1,4 +1,4 @@
-package backup
+package archive
 
 import (
 	"errors"
@@ -17,8 +17,8 @@ func complete(t *testing.T, parent, content string) (string, *Manifest) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Manifest{Format: format, Operators: []Operator{{Name: content}}}
-	if err := m.write(dir); err != nil {
+	m := &Manifest{Format: Format, Operators: []Operator{{Name: content}}}
+	if err := m.Write(dir); err != nil {
 		t.Fatal(err)
 	}
 	return dir, m
@@ -39,7 +39,7 @@ func TestReplaceAfterAKill(t *testing.T) {
 		}
 		for _, content := range []string{"first", "second", "third"} {
 			from, m := complete(t, parent, content)
-			if written, err := replace(from, to, m); err != nil || !written {
+			if written, err := Replace(from, to, m); err != nil || !written {
 				t.Fatalf("%s: %s: written is %t: %v", name, content, written, err)
 			}
 			a, err := Open(to, nil)
@@ -62,7 +62,7 @@ func TestCheckOutputFile(t *testing.T) {
 	parent := t.TempDir()
 	from, m := complete(t, parent, "a")
 	whole := filepath.Join(parent, "whole.tar.zst")
-	if _, err := replace(from, whole, m); err != nil {
+	if _, err := Replace(from, whole, m); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(whole)
@@ -82,7 +82,7 @@ func TestCheckOutputFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(row.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := checkOutput(path)
+		err := CheckOutput(path)
 		if (err == nil) != (row.problem == "") || err != nil && !strings.Contains(err.Error(), row.problem) {
 			t.Errorf("%s: %v", row.reason, err)
 		}
@@ -96,7 +96,7 @@ func TestCheckOutputExtension(t *testing.T) {
 		"a.tgz": "write NAME.tar.zst", "a.tar": "write NAME.tar.zst", "a.tar.gz": "write NAME.tar.zst", "a.zip": "write NAME.tar.zst",
 		"a": "", "a.tar.zst": "", "2026.11": "",
 	} {
-		err := checkOutput(filepath.Join(t.TempDir(), name))
+		err := CheckOutput(filepath.Join(t.TempDir(), name))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -115,7 +115,7 @@ func TestRemoveAbandoned(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := removeAbandoned(dir, ".app."); err != nil {
+	if err := RemoveAbandoned(dir, ".app."); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(dir)
@@ -138,7 +138,7 @@ func TestOpenNamesTheArchive(t *testing.T) {
 		dir, m := complete(t, t.TempDir(), "a")
 		to := filepath.Join(t.TempDir(), "app.tar.zst")
 		change(dir)
-		if _, err := replace(dir, to, m); err != nil {
+		if _, err := Replace(dir, to, m); err != nil {
 			t.Fatal(err)
 		}
 		return to

@@ -1,4 +1,4 @@
-package backup
+package archive
 
 import (
 	"os"
@@ -56,7 +56,7 @@ func TestForgedArchive(t *testing.T) {
 				row.path = "definitions/a.json"
 			}
 			dir := filepath.Join(t.TempDir(), "backup")
-			m := &Manifest{Format: format, Kinds: []Kind{
+			m := &Manifest{Format: Format, Kinds: []Kind{
 				{APIVersion: "example.com/v1", Kind: "Widget", Resource: "widgets", Namespaced: true, Definition: row.path},
 			}}
 			for name, text := range map[string]string{
@@ -77,15 +77,15 @@ func TestForgedArchive(t *testing.T) {
 				}
 				m.Files = append(m.Files, f)
 			}
-			if err := m.write(dir); err != nil {
+			if err := m.Write(dir); err != nil {
 				t.Fatal(err)
 			}
 			a, err := Open(dir, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err = a.definition(&m.Kinds[0]); err == nil {
-				err = a.each(&m.Files[1], func(*unstructured.Unstructured) error { return nil })
+			if _, err = a.Definition(&m.Kinds[0]); err == nil {
+				err = a.Each(&m.Files[1], func(*unstructured.Unstructured) error { return nil })
 			}
 			if (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
 				t.Errorf("the error is %v, want %q", err, row.want)

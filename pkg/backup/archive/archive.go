@@ -1,4 +1,6 @@
-package backup
+// Package archive reads and writes the files of a backup: a directory or a .tar.zst file with a manifest, which has the checksum of every
+// file. Secrets are encrypted by age. It makes no requests.
+package archive
 
 import (
 	"archive/tar"
@@ -71,17 +73,17 @@ func (a *Archive) Close() error {
 	return os.RemoveAll(a.dir)
 }
 
-// readable reports whether a file can be read: encrypted ones need an identity.
-func (a *Archive) readable(f *File) bool { return !f.Encrypted || len(a.identities) > 0 }
+// Readable reports whether a file can be read: encrypted ones need an identity.
+func (a *Archive) Readable(f *File) bool { return !f.Encrypted || len(a.identities) > 0 }
 
-// definition reads the CustomResourceDefinition of a kind.
-func (a *Archive) definition(k *Kind) (*unstructured.Unstructured, error) {
-	f, err := a.Manifest.definition(k)
+// Definition reads the CustomResourceDefinition of a kind.
+func (a *Archive) Definition(k *Kind) (*unstructured.Unstructured, error) {
+	f, err := a.Manifest.Definition(k)
 	if err != nil {
 		return nil, err
 	}
 	var found *unstructured.Unstructured
-	if err := a.each(f, func(u *unstructured.Unstructured) error { found = u; return nil }); err != nil {
+	if err := a.Each(f, func(u *unstructured.Unstructured) error { found = u; return nil }); err != nil {
 		return nil, err
 	}
 	if found == nil || found.GetName() != k.Name() {
@@ -90,8 +92,8 @@ func (a *Archive) definition(k *Kind) (*unstructured.Unstructured, error) {
 	return found, nil
 }
 
-// each visits the objects of a file, one at a time.
-func (a *Archive) each(f *File, visit func(*unstructured.Unstructured) error) error {
+// Each visits the objects of a file, one at a time.
+func (a *Archive) Each(f *File, visit func(*unstructured.Unstructured) error) error {
 	file, err := os.Open(filepath.Join(a.dir, filepath.FromSlash(f.Path)))
 	if err != nil {
 		return err
@@ -150,9 +152,9 @@ func (r *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// replace puts a finished directory where the backup belongs. It returns false where an equal backup is there already, which stays as it
+// Replace puts a finished directory where the backup belongs. It returns false where an equal backup is there already, which stays as it
 // is, its manifest too.
-func replace(from, to string, m *Manifest) (bool, error) {
+func Replace(from, to string, m *Manifest) (bool, error) {
 	if isFile(to) {
 		return replaceFile(from, to, m)
 	}
@@ -201,8 +203,8 @@ func replaceFile(from, to string, m *Manifest) (bool, error) {
 // abandonedAfter is how old the temporary directory of a backup that was killed must be: until then it may still be written.
 const abandonedAfter = 24 * time.Hour
 
-// removeAbandoned removes what backups left that were killed: a volume would fill.
-func removeAbandoned(dir, prefix string) error {
+// RemoveAbandoned removes what backups left that were killed: a volume would fill.
+func RemoveAbandoned(dir, prefix string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -222,8 +224,8 @@ func removeAbandoned(dir, prefix string) error {
 	return nil
 }
 
-// checkOutput refuses to overwrite what is not a backup.
-func checkOutput(path string) error {
+// CheckOutput refuses to overwrite what is not a backup.
+func CheckOutput(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

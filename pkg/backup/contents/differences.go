@@ -1,4 +1,4 @@
-package backup
+package contents
 
 import (
 	"encoding/json"
@@ -10,22 +10,22 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// differences names the fields in which an object in the cluster is not as it should be, as words say it with both values, unless they are
+// Differences names the fields in which an object in the cluster is not as it should be, as words say it with both values, unless they are
 // secret. An empty map or list is a value. nulls: so is null, as in custom kinds, for which the API server stores it where the schema
 // allows it.
-func differences(want, live any, words func(want, live value) string, nulls, secret bool) []string {
+func Differences(want, live any, words func(want, live Value) string, nulls, secret bool) []string {
 	d := &differ{words: words, nulls: nulls, secret: secret}
-	d.walk(nil, value{want, true}, value{live, true})
+	d.walk(nil, Value{want, true}, Value{live, true})
 	return d.list
 }
 
-// inBackup says how a field of an object in the cluster is not as in the backup.
-func inBackup(want, live value) string {
+// InBackup says how a field of an object in the cluster is not as in the backup.
+func InBackup(want, live Value) string {
 	return fmt.Sprintf(" is %s in the cluster and %s in the backup", live, want)
 }
 
-// onceSent says how the API server stores a field otherwise than it was sent.
-func onceSent(want, live value) string {
+// OnceSent says how the API server stores a field otherwise than it was sent.
+func OnceSent(want, live Value) string {
 	switch {
 	case !live.has:
 		return fmt.Sprintf(" is lost: the API server drops %s", want)
@@ -36,18 +36,18 @@ func onceSent(want, live value) string {
 }
 
 type differ struct {
-	words         func(want, live value) string
+	words         func(want, live Value) string
 	nulls, secret bool
 	list          []string
 }
 
-// value is one that a field has, or none.
-type value struct {
+// Value is one that a field has, or none.
+type Value struct {
 	any
 	has bool
 }
 
-func (d *differ) walk(path fieldpath.Path, want, live value) {
+func (d *differ) walk(path fieldpath.Path, want, live Value) {
 	if !d.nulls {
 		want.has, live.has = want.any != nil, live.any != nil
 	}
@@ -60,7 +60,7 @@ func (d *differ) walk(path fieldpath.Path, want, live value) {
 	case []any:
 		if l, ok := live.any.([]any); ok && len(l) == len(w) {
 			for i := range w {
-				d.walk(append(slices.Clip(path), fieldpath.Step{Kind: fieldpath.IndexStep, Index: i}), value{w[i], true}, value{l[i], true})
+				d.walk(append(slices.Clip(path), fieldpath.Step{Kind: fieldpath.IndexStep, Index: i}), Value{w[i], true}, Value{l[i], true})
 			}
 			return
 		}
@@ -86,11 +86,11 @@ func (d *differ) maps(path fieldpath.Path, want, live map[string]any) {
 	for _, key := range keys {
 		w, wanted := want[key]
 		l, lives := live[key]
-		d.walk(path.Child(key), value{w, wanted}, value{l, lives})
+		d.walk(path.Child(key), Value{w, wanted}, Value{l, lives})
 	}
 }
 
-func (v value) String() string {
+func (v Value) String() string {
 	if !v.has {
 		return "absent"
 	}

@@ -1,4 +1,4 @@
-package backup
+package archive
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ import (
 
 const (
 	manifestName = "manifest.json"
-	format       = 1
+	Format       = 1
 )
 
 // Manifest says what a backup holds.
@@ -68,17 +68,17 @@ type Kind struct {
 }
 
 // Name is RESOURCE.GROUP, as a CustomResourceDefinition is named.
-func (k *Kind) Name() string { return k.gvr().GroupResource().String() }
+func (k *Kind) Name() string { return k.GVR().GroupResource().String() }
 
-func (k *Kind) gvr() schema.GroupVersionResource {
+func (k *Kind) GVR() schema.GroupVersionResource {
 	gv, _ := schema.ParseGroupVersion(k.APIVersion)
 	return gv.WithResource(k.Resource)
 }
 
-func (k *Kind) gvk() schema.GroupVersionKind { return k.gvr().GroupVersion().WithKind(k.Kind) }
+func (k *Kind) GVK() schema.GroupVersionKind { return k.GVR().GroupVersion().WithKind(k.Kind) }
 
-// isSecret reports whether the objects must neither be written in clear nor be printed.
-func isSecret(gr schema.GroupResource) bool { return gr == schema.GroupResource{Resource: "secrets"} }
+// IsSecret reports whether the objects must neither be written in clear nor be printed.
+func IsSecret(gr schema.GroupResource) bool { return gr == schema.GroupResource{Resource: "secrets"} }
 
 // File is a file of a backup.
 type File struct {
@@ -93,8 +93,8 @@ type File struct {
 // Resource is the resource of a kind in the backup.
 func (m *Manifest) Resource(apiVersion, kind string) schema.GroupResource {
 	for _, k := range m.Kinds {
-		if k.gvr().Group == schema.FromAPIVersionAndKind(apiVersion, kind).Group && k.Kind == kind {
-			return k.gvr().GroupResource()
+		if k.GVR().Group == schema.FromAPIVersionAndKind(apiVersion, kind).Group && k.Kind == kind {
+			return k.GVR().GroupResource()
 		}
 	}
 	return schema.GroupResource{}
@@ -108,7 +108,7 @@ func (m *Manifest) digest() (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-func (m *Manifest) write(dir string) (err error) {
+func (m *Manifest) Write(dir string) (err error) {
 	if m.SHA256, err = m.digest(); err != nil {
 		return err
 	}
@@ -140,9 +140,9 @@ func readManifest(dir string) (*Manifest, error) {
 	if err := json.Unmarshal(text, m); err != nil {
 		return nil, fmt.Errorf("%s is damaged: %w", manifestName, err)
 	}
-	if m.Format != format {
+	if m.Format != Format {
 		return nil, fmt.Errorf("%s has format %d, and this version of the command reads format %d: use the version that wrote it",
-			manifestName, m.Format, format)
+			manifestName, m.Format, Format)
 	}
 	if sum, err := m.digest(); err != nil || sum != m.SHA256 {
 		return nil, fmt.Errorf("%s was altered: its checksum is %s and not %s: use another backup",
@@ -188,8 +188,8 @@ func (m *Manifest) belongs(f *File, u *unstructured.Unstructured) error {
 	return nil
 }
 
-// definition is the file of a kind's CustomResourceDefinition.
-func (m *Manifest) definition(k *Kind) (*File, error) {
+// Definition is the file of a kind's CustomResourceDefinition.
+func (m *Manifest) Definition(k *Kind) (*File, error) {
 	for i := range m.Files {
 		if f := &m.Files[i]; f.Path == k.Definition && f.Kind == "" {
 			return f, nil
@@ -295,3 +295,9 @@ func checksum(path string) (string, error) {
 
 // isFile reports whether a path is a .tar.zst file, not a directory.
 func isFile(path string) bool { return strings.HasSuffix(path, ".tar.zst") }
+
+// Key is where a downstream has its hash: one of the two.
+type Key struct {
+	Annotation string `json:"annotation,omitempty"`
+	Label      string `json:"label,omitempty"`
+}

@@ -1,8 +1,7 @@
-package backup
+package contents
 
 import (
 	"encoding/json"
-	"reflect"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -13,8 +12,8 @@ import (
 )
 
 var (
-	jobs = schema.GroupKind{Group: "batch", Kind: "Job"}
-	pods = schema.GroupKind{Kind: "Pod"}
+	Jobs = schema.GroupKind{Group: "batch", Kind: "Job"}
+	Pods = schema.GroupKind{Kind: "Pod"}
 )
 
 // each is every item of a list in a path.
@@ -23,12 +22,12 @@ const each = "*"
 // generatedFields of built-in kinds get their values from the API server or a controller, for one object at one moment. They are not
 // restored, unless someone else owns them: whoever writes a clusterIP into a template wants it.
 var generatedFields = map[schema.GroupKind][][]any{
-	jobs: {
+	Jobs: {
 		{"spec", "selector"},
 		{"spec", "template", "metadata", "labels", batchv1.ControllerUidLabel},
 		{"spec", "template", "metadata", "labels", "controller-uid"},
 	},
-	pods: {{"spec", "nodeName"}, {"spec", "ephemeralContainers"}},
+	Pods: {{"spec", "nodeName"}, {"spec", "ephemeralContainers"}},
 	{Kind: "Service"}: {
 		{"spec", "clusterIP"},
 		{"spec", "clusterIPs"},
@@ -63,8 +62,8 @@ var tokenFields = [][]any{
 	{"data", "namespace"},
 }
 
-// generated lists the fields of an archived object that are not restored.
-func generated(u *unstructured.Unstructured) (paths [][]any) {
+// Generated lists the fields of an archived object that are not restored.
+func Generated(u *unstructured.Unstructured) (paths [][]any) {
 	patterns := generatedFields[u.GroupVersionKind().GroupKind()]
 	if u.GetAPIVersion() == "v1" && u.GetKind() == "Secret" && u.Object["type"] == string(corev1.SecretTypeServiceAccountToken) {
 		patterns = tokenFields
@@ -163,8 +162,8 @@ func isItem(key string, item any) bool {
 	return true
 }
 
-// without removes fields, and maps that are empty without them, such as labels: the API server stores no empty ones.
-func without(u *unstructured.Unstructured, paths [][]any) {
+// Without removes fields, and maps that are empty without them, such as labels: the API server stores no empty ones.
+func Without(u *unstructured.Unstructured, paths [][]any) {
 	for _, path := range paths {
 		last := len(path) - 1
 		m, ok := at(u.Object, path[:last]).(map[string]any)
@@ -181,8 +180,8 @@ func without(u *unstructured.Unstructured, paths [][]any) {
 	}
 }
 
-// carry copies fields that an object in the cluster has: the API server refuses an update that lacks them.
-func carry(u, live *unstructured.Unstructured, paths [][]any) {
+// Carry copies fields that an object in the cluster has: the API server refuses an update that lacks them.
+func Carry(u, live *unstructured.Unstructured, paths [][]any) {
 	for _, path := range paths {
 		last := len(path) - 1
 		value := at(live.Object, path)
@@ -196,43 +195,4 @@ func carry(u, live *unstructured.Unstructured, paths [][]any) {
 			m[path[last].(string)] = value
 		}
 	}
-}
-
-// hold keeps a Job or a new Pod from being run until its status says what has run already.
-func (p *pass) hold(u *unstructured.Unstructured) {
-	switch u.GroupVersionKind().GroupKind() {
-	case jobs:
-		_ = unstructured.SetNestedField(u.Object, true, "spec", "suspend")
-	case pods:
-		gates, _, _ := unstructured.NestedSlice(u.Object, "spec", "schedulingGates")
-		ours := map[string]any{"name": p.FieldManager}
-		if !slices.ContainsFunc(gates, func(g any) bool { return reflect.DeepEqual(g, any(ours)) }) {
-			_ = unstructured.SetNestedSlice(u.Object, append(gates, ours), "spec", "schedulingGates")
-		}
-	}
-}
-
-// release undoes hold.
-func release(u *unstructured.Unstructured) []operation {
-	switch u.GroupVersionKind().GroupKind() {
-	case jobs:
-		suspended, _, _ := unstructured.NestedBool(u.Object, "spec", "suspend")
-		return []operation{{"add", "/spec/suspend", suspended}}
-	case pods:
-		gates, _, _ := unstructured.NestedSlice(u.Object, "spec", "schedulingGates")
-		return []operation{{"add", "/spec/schedulingGates", gates}}
-	}
-	return nil
-}
-
-// tellsWork reports whether the status of an object is worth restoring: that of a Pod that has not finished is the node's to say.
-func tellsWork(u *unstructured.Unstructured) bool {
-	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
-	return u.GroupVersionKind().GroupKind() != pods || phase == "Succeeded" || phase == "Failed"
-}
-
-// noteOlder notes whether the archived status is older than that of an object that exists.
-func (p *pass) noteOlder(u, existing *unstructured.Unstructured, unfinished bool) {
-	status, _, _ := unstructured.NestedMap(existing.Object, "status")
-	p.older[u.GetUID()] = len(status) > 0 && (!unfinished || existing.GetUID() == u.GetUID())
 }

@@ -1,4 +1,4 @@
-package backup
+package archive
 
 import (
 	"bufio"
@@ -19,11 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// writer writes the files of a backup into a directory, one after the other.
-type writer struct {
-	dir        string
-	recipients []age.Recipient
-	files      []File
+// Writer writes the files of a backup into a directory, one after the other.
+type Writer struct {
+	Dir        string
+	Recipients []age.Recipient
+	Files      []File
 	open       *openFile
 }
 
@@ -35,13 +35,13 @@ type openFile struct {
 	text io.WriteCloser // age's, or nothing but the buffer
 }
 
-// object appends an object to the file of its kind and namespace. Objects come sorted by namespace.
-func (w *writer) object(k *Kind, u *unstructured.Unstructured) error {
+// Object appends an object to the file of its kind and namespace. Objects come sorted by namespace.
+func (w *Writer) Object(k *Kind, u *unstructured.Unstructured) error {
 	name := path.Join("objects", k.Name(), "cluster.json")
 	if k.Namespaced {
 		name = path.Join("objects", k.Name(), "namespaces", u.GetNamespace()+".json")
 	}
-	encrypted := isSecret(k.gvr().GroupResource())
+	encrypted := IsSecret(k.GVR().GroupResource())
 	if encrypted {
 		name += ".age"
 	}
@@ -55,8 +55,8 @@ func (w *writer) object(k *Kind, u *unstructured.Unstructured) error {
 	return encode(w.open.text, u)
 }
 
-// definition writes a CustomResourceDefinition.
-func (w *writer) definition(u *unstructured.Unstructured) (string, error) {
+// Definition writes a CustomResourceDefinition.
+func (w *Writer) Definition(u *unstructured.Unstructured) (string, error) {
 	tidy(u)
 	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
 	unstructured.RemoveNestedField(u.Object, "status")
@@ -74,11 +74,11 @@ func encode(out io.Writer, u *unstructured.Unstructured) error {
 	return encoder.Encode(u.Object)
 }
 
-func (w *writer) begin(f File) error {
-	if err := w.end(); err != nil {
+func (w *Writer) begin(f File) error {
+	if err := w.End(); err != nil {
 		return err
 	}
-	name := filepath.Join(w.dir, filepath.FromSlash(f.Path))
+	name := filepath.Join(w.Dir, filepath.FromSlash(f.Path))
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (w *writer) begin(f File) error {
 	open.buf = bufio.NewWriterSize(io.MultiWriter(out, open.sum), 1<<16)
 	open.text = unclosed{open.buf}
 	if f.Encrypted {
-		if open.text, err = age.Encrypt(open.buf, w.recipients...); err != nil {
+		if open.text, err = age.Encrypt(open.buf, w.Recipients...); err != nil {
 			return errors.Join(fmt.Errorf("encrypting %s: %w", f.Path, err), out.Close())
 		}
 	}
@@ -104,8 +104,8 @@ type unclosed struct{ io.Writer }
 // Close does nothing.
 func (unclosed) Close() error { return nil }
 
-// end finishes the file that is open.
-func (w *writer) end() error {
+// End finishes the file that is open.
+func (w *Writer) End() error {
 	open := w.open
 	if open == nil {
 		return nil
@@ -113,15 +113,15 @@ func (w *writer) end() error {
 	w.open = nil
 	err := errors.Join(open.text.Close(), open.buf.Flush(), open.out.Sync(), open.out.Close())
 	open.SHA256 = hex.EncodeToString(open.sum.Sum(nil))
-	w.files = append(w.files, open.File)
+	w.Files = append(w.Files, open.File)
 	return err
 }
 
-// discard removes the objects of a kind, which is listed again.
-func (w *writer) discard(k *Kind) error {
-	err := w.end()
-	w.files = slices.DeleteFunc(w.files, func(f File) bool { return f.Kind == k.Name() })
-	return errors.Join(err, os.RemoveAll(filepath.Join(w.dir, "objects", k.Name())))
+// Discard removes the objects of a kind, which is listed again.
+func (w *Writer) Discard(k *Kind) error {
+	err := w.End()
+	w.Files = slices.DeleteFunc(w.Files, func(f File) bool { return f.Kind == k.Name() })
+	return errors.Join(err, os.RemoveAll(filepath.Join(w.Dir, "objects", k.Name())))
 }
 
 // tidy removes what changes though the object does not: resourceVersion, and the times and order of managedFields.
