@@ -36,7 +36,7 @@ status: {enabled: false}
 func TestStandbyConverts(t *testing.T) {
 	t.Parallel()
 	c := newCronTabs(t)
-	dir := activationFile(t, c.ns, "leaseDuration: 60s\nrenewDeadline: 40s\nretryPeriod: 500ms\n")
+	dir := activationFile(t, c.ns, "leaseDuration: 1h\nrenewDeadline: 40m\nretryPeriod: 500ms\n")
 	us, stop := takePart(t, dir, "us", logr.Discard())
 	eventuallyActive(t, us)
 	lock := read(t, dir+"/activation.yaml")

@@ -27,7 +27,7 @@ func TestActivationExit(t *testing.T) {
 		t.Run(test.command, func(t *testing.T) {
 			t.Parallel()
 			ns := memory(t)
-			times := "leaseDuration: 60s\nrenewDeadline: 40s\nretryPeriod: 500ms\nonLost: Exit\n"
+			times := "leaseDuration: 1h\nrenewDeadline: 40m\nretryPeriod: 500ms\nonLost: Exit\n"
 			dir, user, metrics := activationFile(t, ns, times), "eu-of-"+ns, testkit.FreeAddress(t)
 			self := must(os.Executable())(t)
 			p := startBinary(t, "env", testkit.Config(t), false, "COROLLARY_ACTIVATION_IDENTITY=eu", self,
@@ -45,7 +45,7 @@ func TestActivationExit(t *testing.T) {
 				}
 			}
 			us, _ := takePart(t, activationFile(t, ns, times), "us", logr.Discard())
-			args := []string{"activation", test.command, "-c", dir}
+			args := []string{"activation", test.command, "-c", dir, "--timeout", "1h"}
 			if test.force {
 				args = append(args, "--holder", strings.Split(holderAndToken(t, ns), ",")[0])
 			}

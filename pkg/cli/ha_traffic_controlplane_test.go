@@ -220,7 +220,7 @@ func (w *traffic) check(t *testing.T) {
 	}
 	t.Logf("%d changes were acted on, that which waited longest (%s) after %s", w.acted, w.slowest, w.longest.Round(time.Millisecond))
 	// Far more than a busy machine needs, and far less than what waits for the next event or is looked at from time to time.
-	if bound := patience / 2; w.longest > bound {
+	if bound := testkit.Patient(patience / 2); w.longest > bound {
 		t.Errorf("%s waited for %s, more than %s", w.slowest, w.longest, bound)
 	}
 }

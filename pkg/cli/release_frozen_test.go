@@ -33,16 +33,11 @@ func TestFrozenReleaseWritesNothing(t *testing.T) {
 	r.process = startWriting(t, &rest.Config{Host: d.URL}, "release", "-c", operatorFile, "-n", ns, "--as", r.user, "--as-group",
 		"system:masters",
 		"--leader-election-id", "widgets-leader", "--leader-election-namespace", ns)
-	select {
-	case <-d.full:
-	case <-time.After(patience):
-		t.Fatalf("it did not come to %d upstreams:\n%s", before, r.text(t))
-	}
+	testkit.Closed(t, d.full, func() string { return fmt.Sprintf("it did not come to %d upstreams:\n%s", before, r.text(t)) })
 	r.signal(t, syscall.SIGSTOP)
 	d.open() // the answer waits for it to go on
 	operator := startMember(t, testkit.Config(t), ns, "second",
 		slices.Concat(steadyElection, []string{"--set", "widgets:.deletion.wait=true"})...)
-	eventuallySays(t, operator.process, `"msg":"starting"`) // from then on it is half of our patience at most
 	eventuallyLeads(t, operator)
 	allHeld := func() (bool, string) {
 		for _, w := range testkit.List(t, widgets, ns, "") {

@@ -42,7 +42,7 @@ func TestRightsOfShards(t *testing.T) {
 	user := "system:serviceaccount:" + ns + ":sharing"
 	args := append([]string{"run", "--as", user, "-n", ns, "--leader-elect", "--leader-election-id", "lead", "--metrics-bind-address", "0",
 		"--health-probe-bind-address", "0"}, configs...)
-	sharing := append(append(slices.Clone(args), "--shards", "4"), timings(5*time.Second, 3*time.Second, 500*time.Millisecond)...)
+	sharing := append(append(slices.Clone(args), "--shards", "4"), timings(leaseLength, renewDeadline, 500*time.Millisecond)...)
 	alone := start(t, testkit.Config(t), append(args, steadyElection...)...)
 	eventuallySays(t, alone, `"msg":"Successfully acquired lease"`)
 	first := start(t, testkit.Config(t), sharing...) // waits, and watches the Lease

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/cli"
 )
 
@@ -45,7 +46,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 				}
 				ok(t, cmd.Process.Signal(sig))
 			}
-			killed := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
+			killed := time.AfterFunc(testkit.Patient(patience), func() { _ = cmd.Process.Kill() })
 			defer killed.Stop()
 			_ = cmd.Wait() // how it ended is looked at below
 			if code := cmd.ProcessState.ExitCode(); code != 1 {

@@ -2,6 +2,7 @@ package filewatch
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,9 +11,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-)
 
-const deadline = 2 * time.Minute
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
 
 // watching runs a watcher that reads one file at each call; its interval is too long to matter.
 type watching struct {
@@ -40,11 +41,7 @@ func watch(t *testing.T, dir, file string, interval time.Duration) *watching {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		select {
-		case <-done:
-		case <-time.After(deadline):
-			t.Error("it does not end")
-		}
+		<-done
 	})
 	return w
 }
@@ -56,16 +53,9 @@ func (w *watching) eventually(want string) {
 
 func (w *watching) until(otherwise string, holds func() bool) {
 	w.t.Helper()
-	end := time.After(deadline)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-end:
-			w.t.Fatalf("%s; the last is %v", otherwise, w.read.Load())
-		}
-	}
+	testkit.Eventually(w.t, testkit.Patience, func() (bool, string) {
+		return holds(), fmt.Sprintf("%s; the last is %v", otherwise, w.read.Load())
+	})
 }
 
 func (w *watching) write(name, text string) {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
@@ -164,13 +164,9 @@ func TestLeavesTheShardsAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			go shared.informer.RunWithContext(t.Context())
-			for late := time.After(time.Minute); shared.cached("n/last") == nil; {
-				select {
-				case <-late:
-					t.Fatal("the last object does not come")
-				case <-time.After(time.Millisecond):
-				}
-			}
+			testkit.Eventually(t, testkit.Patience, func() (bool, string) {
+				return shared.cached("n/last") != nil, "the last object does not come"
+			})
 			if stale := len((&subscription{shared: shared}).list()) - 1; stale > 0 {
 				t.Errorf("%d of %d objects that are not ours any more are shown", stale, n)
 			}

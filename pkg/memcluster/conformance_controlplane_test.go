@@ -247,7 +247,7 @@ func (s *session) line(from *bufio.Reader) ([]byte, error) {
 	select {
 	case r := <-done:
 		return r.line, r.err
-	case <-time.After(testkit.Patience):
+	case <-time.After(testkit.Patient(testkit.Patience)):
 		return nil, fmt.Errorf("none came")
 	}
 }

@@ -124,11 +124,7 @@ func TestUnreadAnswer(t *testing.T) {
 	body := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"1","desiredAPIVersion":"example.com/v1","objects":[` +
 		`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"` + strings.Repeat("x", 16<<20) + `"}}]}}`
 	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-	select {
-	case <-ended:
-	case <-time.After(time.Minute):
-		t.Error("the review is still being answered")
-	}
+	<-ended
 }
 
 // unchanged converts nothing: its only version is the hub.
