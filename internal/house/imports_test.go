@@ -20,6 +20,8 @@ var layers = [][]string{
 	{"pkg/backup/contents"},
 	{"pkg/backup/archive", "pkg/informers"},
 	{"pkg/memcluster"},
+	{"pkg/memcluster/catalog", "pkg/memcluster/store"},
+	{"pkg/memcluster/resource"},
 	{"pkg/offline", "pkg/pipeline/hints", "pkg/reconcile"},
 	{"pkg/guard"},
 	{"pkg/convert/ownership", "pkg/convert/prove", "pkg/convert/rehub", "pkg/convert/suggest"},
@@ -37,7 +39,7 @@ var layers = [][]string{
 	{"pkg/config/tags"},
 	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/leadership", "pkg/render", "pkg/rules", "pkg/status"},
 	{"pkg/render/functions", "pkg/render/parsing", "pkg/render/skeleton", "pkg/rules/cost"},
-	{"pkg/render/values", "pkg/rules/schema", "pkg/simpleschema", "pkg/source"},
+	{"pkg/memcluster/answers", "pkg/render/values", "pkg/rules/schema", "pkg/simpleschema", "pkg/source"},
 	{"pkg/builtin", "pkg/fieldpath", "pkg/filewatch", "pkg/logging", "pkg/manifest", "pkg/pages", "pkg/redact", "pkg/spelling", "pkg/sqltext",
 		"pkg/yamltext"},
 }

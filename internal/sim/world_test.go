@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/memcluster"
+	"github.com/corollary-dev/corollary/pkg/memcluster/store"
 )
 
 // world is a cluster in memory, the processes of the operator, and all other clients, with a virtual clock. Every random choice
@@ -113,9 +114,9 @@ func (w *world) problem(format string, args ...any) {
 }
 
 // deliver makes each watch lag separately: often for milliseconds, sometimes for seconds.
-func (w *world) deliver(about memcluster.Watch, e memcluster.Event) memcluster.Delivery {
+func (w *world) deliver(about store.Watch, e store.Event) store.Delivery {
 	if w.Prompt {
-		return memcluster.Delivery{}
+		return store.Delivery{}
 	}
 	r, longest := w.source(about.UserAgent, about.GVR.Resource, about.Labels, e.Type, e.Object.GetUID(), e.Object.GetResourceVersion()), 60
 	switch r.IntN(12) {
@@ -124,7 +125,7 @@ func (w *world) deliver(about memcluster.Watch, e memcluster.Event) memcluster.D
 	case 1:
 		longest = 700
 	}
-	return memcluster.Delivery{After: milliseconds(r.IntN(longest))}
+	return store.Delivery{After: milliseconds(r.IntN(longest))}
 }
 
 // userTransport is the connection of all clients but the operator.

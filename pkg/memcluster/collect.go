@@ -1,7 +1,6 @@
 package memcluster
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/memcluster/resource"
 )
 
 // collector is the field manager of the garbage collector.
@@ -18,14 +19,14 @@ const collector = "kube-controller-manager"
 // CollectGarbage does the work of kube-controller-manager's garbage collector and namespace controller until nothing is left to
 // do, and returns one line for each write.
 func (c *Cluster) CollectGarbage() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.store.Lock()
+	defer c.store.Unlock()
 	var done []string
 	for {
 		before := len(done)
 		for _, at := range c.all() {
 			if did := c.collectOne(at); did != "" {
-				done = append(done, did+" "+at.resource.GVR.GroupResource().String()+" "+strings.TrimPrefix(nameOf(at.object).String(), "/"))
+				done = append(done, did+" "+at.resource.GVR.GroupResource().String()+" "+strings.TrimPrefix(resource.NameOf(at.object).String(), "/"))
 			}
 		}
 		if len(done) == before {
@@ -36,24 +37,24 @@ func (c *Cluster) CollectGarbage() []string {
 
 // placed is an object with a resource that serves it.
 type placed struct {
-	resource *resource
+	resource *resource.Resource
 	object   *unstructured.Unstructured
 }
 
 // all returns every object, in the same order in every run.
 func (c *Cluster) all() []placed {
 	var out []placed
-	for _, objects := range c.objects {
+	for _, objects := range c.store.Objects {
 		for _, u := range objects {
-			if r := c.resourceOf(u.GroupVersionKind()); r != nil {
+			if r := c.catalog.ResourceOf(u.GroupVersionKind()); r != nil {
 				out = append(out, placed{r, u})
 			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b placed) int {
 		return strings.Compare(
-			a.resource.GVR.GroupResource().String()+" "+nameOf(a.object).String(),
-			b.resource.GVR.GroupResource().String()+" "+nameOf(b.object).String(),
+			a.resource.GVR.GroupResource().String()+" "+resource.NameOf(a.object).String(),
+			b.resource.GVR.GroupResource().String()+" "+resource.NameOf(b.object).String(),
 		)
 	})
 	return out
@@ -61,23 +62,23 @@ func (c *Cluster) all() []placed {
 
 // collectOne does the next step for one object, and returns what it did, or "".
 func (c *Cluster) collectOne(at placed) string {
-	u := c.objects[at.resource.GVR.GroupResource()][nameOf(at.object)]
+	u := c.store.Get(at.resource.GVR.GroupResource(), resource.NameOf(at.object))
 	if u == nil || u.GetUID() != at.object.GetUID() {
 		return ""
 	}
 	at.object = u
 	switch {
 	case u.GetDeletionTimestamp() == nil:
-	case at.resource.isNamespace():
+	case at.resource.IsNamespace():
 		return c.collectNamespace(at)
-	case at.resource.GVR == definitionsResource && len(c.objects[schema.ParseGroupResource(u.GetName())]) == 0:
-		if c.controlDefinition(u.GetName()); c.objects[definitionsResource.GroupResource()][nameOf(u)] == nil {
+	case at.resource.GVR == resource.DefinitionsResource && len(c.store.Objects[schema.ParseGroupResource(u.GetName())]) == 0:
+		if c.controlDefinition(u.GetName()); c.store.Get(resource.DefinitionsResource.GroupResource(), resource.NameOf(u)) == nil {
 			return "deleted"
 		}
 	default:
 		return c.collectOwner(at)
 	}
-	if namespace := c.objects[corev1.Resource("namespaces")][types.NamespacedName{Name: u.GetNamespace()}]; namespace != nil &&
+	if namespace := c.store.Get(corev1.Resource("namespaces"), types.NamespacedName{Name: u.GetNamespace()}); namespace != nil &&
 		namespace.GetDeletionTimestamp() != nil {
 		return c.collectDelete(at, metav1.DeletePropagationBackground, "deleted with its namespace")
 	}
@@ -92,7 +93,7 @@ func (c *Cluster) collectOwner(at placed) string {
 		if len(dependents) > 0 {
 			return c.collectWrite(
 				dependents[0],
-				"removed an owner that leaves its dependents from "+nameOf(dependents[0].object).String()+", for",
+				"removed an owner that leaves its dependents from "+resource.NameOf(dependents[0].object).String()+", for",
 				func(u *unstructured.Unstructured) {
 					dropOwners(u, at.object.GetUID())
 				},
@@ -149,7 +150,7 @@ func (c *Cluster) collectDependent(at placed) string {
 // owner returns the object of a reference, nil if it is gone. resolvable is false if that is unknown: its kind is not served,
 // or it is namespaced and the dependent is not.
 func (c *Cluster) owner(at placed, reference metav1.OwnerReference) (owner *unstructured.Unstructured, resolvable bool) {
-	r := c.resourceOf(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind))
+	r := c.catalog.ResourceOf(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind))
 	if r == nil || r.Namespaced && !at.resource.Namespaced {
 		return nil, false
 	}
@@ -157,7 +158,7 @@ func (c *Cluster) owner(at placed, reference metav1.OwnerReference) (owner *unst
 	if r.Namespaced {
 		name.Namespace = at.object.GetNamespace()
 	}
-	owner = c.objects[r.GVR.GroupResource()][name]
+	owner = c.store.Get(r.GVR.GroupResource(), name)
 	if owner != nil && owner.GetUID() != reference.UID {
 		owner = nil
 	}
@@ -176,19 +177,19 @@ func (c *Cluster) collectNamespace(at placed) string {
 		slices.ContainsFunc(c.all(), func(other placed) bool { return other.object.GetNamespace() == at.object.GetName() }) {
 		return ""
 	}
-	c.remove(at.resource, at.object)
+	c.store.Remove(at.resource, at.object)
 	return "deleted"
 }
 
 func (c *Cluster) collectDelete(at placed, policy metav1.DeletionPropagation, did string) string {
 	u := at.object.DeepCopy()
-	u.SetFinalizers(at.resource.deletionFinalizers(u.GetFinalizers(), &metav1.DeleteOptions{PropagationPolicy: &policy}))
-	if len(u.GetFinalizers()) == 0 && !at.resource.isNamespace() {
-		c.remove(at.resource, at.object)
+	u.SetFinalizers(at.resource.DeletionFinalizers(u.GetFinalizers(), &metav1.DeleteOptions{PropagationPolicy: &policy}))
+	if len(u.GetFinalizers()) == 0 && !at.resource.IsNamespace() {
+		c.store.Remove(at.resource, at.object)
 		return did
 	}
 	c.markDeleted(at.resource, u)
-	c.commitChange(at.resource, at.object, u)
+	c.store.CommitChange(at.resource, at.object, u)
 	return did + " (finalizers hold it)"
 }
 
@@ -196,42 +197,21 @@ func (c *Cluster) collectDelete(at placed, policy metav1.DeletionPropagation, di
 func (c *Cluster) collectWrite(at placed, did string, mutate func(*unstructured.Unstructured)) string {
 	u := at.object.DeepCopy()
 	mutate(u)
-	if fields, err := at.resource.fieldManager(""); err == nil { // a kind whose schema cannot be read has no managedFields
+	if fields, err := at.resource.FieldManager(""); err == nil { // a kind whose schema cannot be read has no managedFields
 		u = fields.UpdateNoErrors(at.object, u, collector).(*unstructured.Unstructured)
 	}
-	c.finish(at.resource, at.object, u)
+	c.store.Finish(at.resource, at.object, u)
 	return did
 }
 
 func dropFinalizer(name string) func(*unstructured.Unstructured) {
 	return func(u *unstructured.Unstructured) {
-		u.SetFinalizers(orNil(slices.DeleteFunc(u.GetFinalizers(), func(have string) bool { return have == name })))
+		u.SetFinalizers(resource.OrNil(slices.DeleteFunc(u.GetFinalizers(), func(have string) bool { return have == name })))
 	}
 }
 
 func dropOwners(u *unstructured.Unstructured, uids ...types.UID) {
 	u.SetOwnerReferences(
-		orNil(slices.DeleteFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return slices.Contains(uids, o.UID) })),
+		resource.OrNil(slices.DeleteFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return slices.Contains(uids, o.UID) })),
 	)
-}
-
-// orNil makes the setters remove the field if the list is empty.
-func orNil[T any](list []T) []T {
-	if len(list) == 0 {
-		return nil
-	}
-	return list
-}
-
-// nameSuffixes are the characters of generated names.
-const nameSuffixes = "bcdfghjklmnpqrstvwxz2456789"
-
-// generateName uses a counter, so that every run has the same names.
-func (c *Cluster) generateName(prefix string) string {
-	c.lastID++
-	suffix := ""
-	for n := c.lastID; len(suffix) < 5; n /= len(nameSuffixes) {
-		suffix = string(nameSuffixes[n%len(nameSuffixes)]) + suffix
-	}
-	return fmt.Sprintf("%.58s%s", prefix, suffix)
 }

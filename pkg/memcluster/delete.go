@@ -3,8 +3,6 @@ package memcluster
 import (
 	"fmt"
 	"net/http"
-	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/pkg/memcluster/resource"
 )
 
 // delete handles a DELETE of one object. There is no graceful deletion: an object without finalizers is gone at once, like a
@@ -32,17 +30,17 @@ func (c *Cluster) delete(call *call) (any, int, error) {
 	if err := checkPreconditions(r, live, o.Preconditions); err != nil {
 		return nil, 0, err
 	}
-	if r.GVR == definitionsResource && live.GetDeletionTimestamp() == nil {
+	if r.GVR == resource.DefinitionsResource && live.GetDeletionTimestamp() == nil {
 		u, err := c.deleteDefinition(r, live, len(o.DryRun) > 0)
 		return u, http.StatusOK, err
 	}
 	u := live.DeepCopy()
-	u.SetFinalizers(r.deletionFinalizers(u.GetFinalizers(), o))
-	if len(u.GetFinalizers()) == 0 && !r.isNamespace() {
+	u.SetFinalizers(r.DeletionFinalizers(u.GetFinalizers(), o))
+	if len(u.GetFinalizers()) == 0 && !r.IsNamespace() {
 		if len(o.DryRun) == 0 {
-			c.remove(r, live)
+			c.store.Remove(r, live)
 		}
-		if returnedOnDelete.Has(r.GVK.Kind) && r.custom == nil {
+		if resource.ReturnedOnDelete.Has(r.GVK.Kind) && r.Custom == nil {
 			return live, http.StatusOK, nil
 		}
 		return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess,
@@ -56,7 +54,7 @@ func (c *Cluster) delete(call *call) (any, int, error) {
 	if len(o.DryRun) > 0 {
 		return u, code, nil
 	}
-	return c.commitChange(r, live, u), code, nil
+	return c.store.CommitChange(r, live, u), code, nil
 }
 
 // deleteOptions are in the body or in the parameters.
@@ -75,7 +73,7 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	return o, nil
 }
 
-func checkPreconditions(r *resource, live *unstructured.Unstructured, p *metav1.Preconditions) error {
+func checkPreconditions(r *resource.Resource, live *unstructured.Unstructured, p *metav1.Preconditions) error {
 	kind := schema.GroupResource{Group: r.GVK.Group, Resource: r.GVK.Kind}
 	if p != nil && p.UID != nil && *p.UID != live.GetUID() {
 		return apierrors.NewConflict(kind, live.GetName(), fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). "+
@@ -88,46 +86,8 @@ func checkPreconditions(r *resource, live *unstructured.Unstructured, p *metav1.
 	return nil
 }
 
-// deletionFinalizers returns the finalizers of an object when its deletion begins: its own, and the one for orphaning its
-// dependents or for deleting them first.
-func (r *resource) deletionFinalizers(have []string, o *metav1.DeleteOptions) []string {
-	const orphan, foreground = metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents
-	if r.isNamespace() {
-		return have
-	}
-	add := ""
-	switch old := o.OrphanDependents; { //nolint:staticcheck // clients still send it
-	case old != nil && *old:
-		add = orphan
-	case old != nil:
-	case o.PropagationPolicy != nil:
-		add = map[metav1.DeletionPropagation]string{
-			metav1.DeletePropagationOrphan: orphan, metav1.DeletePropagationForeground: foreground,
-		}[*o.PropagationPolicy]
-	case slices.Contains(have, orphan):
-		add = orphan
-	case slices.Contains(have, foreground):
-		add = foreground
-	case r.orphansByDefault():
-		add = orphan
-	}
-	var out []string
-	for _, name := range have {
-		if name != orphan && name != foreground {
-			out = append(out, name)
-		}
-	}
-	if add != "" {
-		out = append(out, add)
-	}
-	if sets.New(out...).Equal(sets.New(have...)) {
-		return have
-	}
-	return out
-}
-
 // markDeleted makes an object terminating.
-func (c *Cluster) markDeleted(r *resource, u *unstructured.Unstructured) {
+func (c *Cluster) markDeleted(r *resource.Resource, u *unstructured.Unstructured) {
 	if u.GetDeletionTimestamp() != nil {
 		return
 	}
@@ -136,36 +96,9 @@ func (c *Cluster) markDeleted(r *resource, u *unstructured.Unstructured) {
 	}
 	deleted, seconds := c.now(), int64(0)
 	u.SetDeletionTimestamp(&deleted)
-	if r.isNamespace() {
+	if r.IsNamespace() {
 		u.Object["status"] = map[string]any{"phase": string(corev1.NamespaceTerminating)}
 		return
 	}
 	u.SetDeletionGracePeriodSeconds(&seconds)
-}
-
-// commit stores u under a new resourceVersion and notifies the watches. old is nil for a new object.
-func (c *Cluster) commit(r *resource, old, u *unstructured.Unstructured) *unstructured.Unstructured {
-	c.version++
-	u.SetResourceVersion(strconv.FormatUint(c.version, 10))
-	if c.objects[r.GVR.GroupResource()] == nil {
-		c.objects[r.GVR.GroupResource()] = map[types.NamespacedName]*unstructured.Unstructured{}
-	}
-	c.objects[r.GVR.GroupResource()][nameOf(u)] = u
-	c.record(change{version: c.version, resource: r.GVR.GroupResource(), old: old, new: u})
-	return u
-}
-
-// commitChange is commit if anything has changed.
-func (c *Cluster) commitChange(r *resource, old, u *unstructured.Unstructured) *unstructured.Unstructured {
-	if equal(old, u) {
-		return old
-	}
-	return c.commit(r, old, u)
-}
-
-// remove removes an object and notifies the watches.
-func (c *Cluster) remove(r *resource, u *unstructured.Unstructured) {
-	c.version++
-	delete(c.objects[r.GVR.GroupResource()], nameOf(u))
-	c.record(change{version: c.version, resource: r.GVR.GroupResource(), old: u})
 }

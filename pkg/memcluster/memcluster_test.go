@@ -26,6 +26,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
+	"github.com/corollary-dev/corollary/pkg/memcluster/store"
 )
 
 var (
@@ -215,14 +216,14 @@ func TestRatcheting(t *testing.T) {
 func TestDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		_, client := memory(t, memcluster.WithDelivery(func(w memcluster.Watch, e memcluster.Event) memcluster.Delivery {
+		_, client := memory(t, memcluster.WithDelivery(func(w store.Watch, e store.Event) store.Delivery {
 			switch {
 			case w.Labels.Empty() || e.Type != watch.Added:
-				return memcluster.Delivery{}
+				return store.Delivery{}
 			case e.Object.GetName() == "held":
-				return memcluster.Delivery{Held: release}
+				return store.Delivery{Held: release}
 			}
-			return memcluster.Delivery{After: time.Minute}
+			return store.Delivery{After: time.Minute}
 		}))
 		seen, late := inform(t, client, nil), inform(t, client, func(o *metav1.ListOptions) { o.LabelSelector = "!none" })
 		applyTo(t, client, configMapsOf, configMap("late", "1"))

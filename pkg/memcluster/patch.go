@@ -8,12 +8,13 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/corollary-dev/corollary/pkg/memcluster/answers"
 )
 
 // patch handles a PATCH.
@@ -61,10 +62,10 @@ func (c *call) patchType() (types.PatchType, error) {
 	mediaType, _, _ := strings.Cut(c.http.Header.Get("Content-Type"), ";")
 	kind := types.PatchType(mediaType)
 	switch {
-	case kind == types.StrategicMergePatchType && c.resource.custom == nil:
-		return "", unsupported("strategic merge patches")
+	case kind == types.StrategicMergePatchType && c.resource.Custom == nil:
+		return "", answers.Unsupported("strategic merge patches")
 	case kind != types.ApplyYAMLPatchType && kind != types.MergePatchType && kind != types.JSONPatchType:
-		return "", mediaTypeRefused("application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml")
+		return "", answers.MediaTypeRefused("application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml")
 	}
 	return kind, nil
 }
@@ -77,11 +78,11 @@ func (c *call) changeByApply(live *unstructured.Unstructured, _ types.PatchType,
 	}
 	if live == nil {
 		var err error
-		if live, err = c.resource.blank(); err != nil {
+		if live, err = c.resource.Blank(); err != nil {
 			return nil, err
 		}
 	}
-	fields, err := c.resource.fieldManager(c.sub)
+	fields, err := c.resource.FieldManager(c.sub)
 	if err != nil {
 		return nil, err
 	}
@@ -89,17 +90,17 @@ func (c *call) changeByApply(live *unstructured.Unstructured, _ types.PatchType,
 	if err != nil {
 		return nil, err
 	}
-	if o.validation == metav1.FieldValidationStrict {
+	if o.isStrict() {
 		if err := yaml.UnmarshalStrict(c.body, &map[string]any{}); err != nil {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", err))
 		}
 	}
-	return c.resource.normalize(merged.(*unstructured.Unstructured))
+	return c.resource.Normalize(merged.(*unstructured.Unstructured))
 }
 
 // changeByPatch changes the live object by a JSON patch or a merge patch.
 func (c *call) changeByPatch(live *unstructured.Unstructured, kind types.PatchType, o options) (*unstructured.Unstructured, error) {
-	before := encode(live)
+	before := answers.Encode(live)
 	var after []byte
 	if kind == types.JSONPatchType {
 		operations, err := jsonpatch.DecodePatch(c.body)
@@ -118,7 +119,7 @@ func (c *call) changeByPatch(live *unstructured.Unstructured, kind types.PatchTy
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 	}
-	u, err := c.resource.decode(after, asJSON, o)
+	u, err := c.resource.Decode(after, answers.AsJSON, o.isStrict())
 	if err != nil {
 		errs := field.ErrorList{field.Invalid(field.NewPath("patch"), string(after), err.Error())}
 		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", errs)

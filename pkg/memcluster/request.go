@@ -1,6 +1,7 @@
 package memcluster
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,13 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/corollary-dev/corollary/pkg/memcluster/answers"
+	"github.com/corollary-dev/corollary/pkg/memcluster/resource"
+	"github.com/corollary-dev/corollary/pkg/memcluster/store"
 )
 
 // call is a request for objects of one resource.
 type call struct {
 	http      *http.Request
-	resource  *resource
+	resource  *resource.Resource
 	namespace string // "" for a cluster-scoped resource, and for all namespaces
 	name      string // "" for the collection
 	sub       string // status or ""
@@ -34,31 +38,31 @@ func (c *call) groupResource() schema.GroupResource { return c.resource.GVR.Grou
 
 // serve handles a request.
 func (c *Cluster) serve(request *http.Request, body []byte) *http.Response {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.store.Lock()
+	defer c.store.Unlock()
 	if path := strings.Trim(request.URL.Path, "/"); request.Method == http.MethodGet {
-		if document, contentType := c.describe(path, request.Header.Get("Accept")); document != nil {
-			return response(request, http.StatusOK, contentType, document)
+		if document, contentType := c.catalog.Describe(path, request.Header.Get("Accept")); document != nil {
+			return answers.Response(request, http.StatusOK, contentType, document)
 		}
 	}
 	call, err := c.parse(request, body)
 	switch {
 	case err != nil:
-		return failure(request, err)
+		return answers.Failure(request, err)
 	case call == nil:
-		return response(request, http.StatusNotFound, "text/plain; charset=utf-8", []byte("404 page not found\n"))
+		return answers.Response(request, http.StatusNotFound, "text/plain; charset=utf-8", []byte("404 page not found\n"))
 	}
 	answer, code, err := c.dispatch(call)
 	if err != nil {
-		return failure(request, err)
+		return answers.Failure(request, err)
 	}
-	if call.resource.GVR == definitionsResource && request.Method != http.MethodGet {
+	if call.resource.GVR == resource.DefinitionsResource && request.Method != http.MethodGet {
 		c.controlDefinition(call.name)
 	}
-	if watch, ok := answer.(*stream); ok {
-		return watchResponse(request, watch)
+	if watch, ok := answer.(*store.Stream); ok {
+		return store.WatchResponse(request, watch)
 	}
-	return response(request, code, asJSON, encode(inRequestedForm(request, answer)))
+	return answers.Response(request, code, answers.AsJSON, answers.Encode(answers.InRequestedForm(request, answer)))
 }
 
 // parse parses the path of a request; nil if nothing is served there.
@@ -68,13 +72,13 @@ func (c *Cluster) parse(request *http.Request, body []byte) (*call, error) {
 		return nil, nil
 	}
 	if parts[0] == "watch" {
-		return nil, unsupported("the path /watch/: set the parameter watch")
+		return nil, answers.Unsupported("the path /watch/: set the parameter watch")
 	}
 	call := &call{http: request, query: request.URL.Query(), body: body}
 	if parts[0] == "namespaces" && len(parts) > 2 && (gv.Group != "" || !subresources[parts[2]]) {
 		call.namespace, parts = parts[1], parts[2:]
 	}
-	call.resource = c.resources[gv.WithResource(parts[0])]
+	call.resource = c.catalog.Resources[gv.WithResource(parts[0])]
 	if call.resource == nil || len(parts) > 3 {
 		return nil, nil
 	}
@@ -123,9 +127,10 @@ func (c *Cluster) dispatch(call *call) (any, int, error) {
 			return c.create(call)
 		}
 	case "collection DELETE":
-		return nil, 0, unsupported("deleting collections")
+		return nil, 0, answers.Unsupported("deleting collections")
 	case "object GET":
-		return c.get(call)
+		u, err := c.live(call)
+		return u, http.StatusOK, err
 	case "object PUT":
 		return c.update(call)
 	case "object PATCH":
@@ -135,17 +140,17 @@ func (c *Cluster) dispatch(call *call) (any, int, error) {
 			return c.delete(call)
 		}
 	}
-	return nil, 0, refusal(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
+	return nil, 0, answers.Refusal(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
 		"the server does not allow this method on the requested resource", &metav1.StatusDetails{})
 }
 
 // checkServed returns an error for a request that is not supported here, or that no API server serves.
 func (c *call) checkServed() error {
 	switch {
-	case c.resource.isReview() && (!c.resource.asksForRights() || c.http.Method != http.MethodPost):
-		return unsupported("authentication and authorization")
-	case c.sub == "scale" || c.sub != "" && c.sub != "status" && c.resource.custom == nil:
-		return unsupported("the subresource " + c.sub)
+	case c.resource.IsReview() && (!c.resource.AsksForRights() || c.http.Method != http.MethodPost):
+		return answers.Unsupported("authentication and authorization")
+	case c.sub == "scale" || c.sub != "" && c.sub != "status" && c.resource.Custom == nil:
+		return answers.Unsupported("the subresource " + c.sub)
 	case c.sub != "" && (c.sub != "status" || !c.resource.HasStatus):
 		return c.notServed()
 	}
@@ -154,10 +159,10 @@ func (c *call) checkServed() error {
 
 // notServed returns the error for a subresource that a kind does not have.
 func (c *call) notServed() error {
-	if c.resource.custom != nil {
+	if c.resource.Custom != nil {
 		return apierrors.NewNotFound(c.groupResource(), c.name)
 	}
-	return refusal(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource",
+	return answers.Refusal(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource",
 		&metav1.StatusDetails{})
 }
 
@@ -167,6 +172,8 @@ type options struct {
 	manager       string
 	validation    string
 }
+
+func (o options) isStrict() bool { return o.validation == metav1.FieldValidationStrict }
 
 // options parses the parameters of a write as the API server does.
 func (c *call) options(kind string, patch types.PatchType) (options, error) {
@@ -209,6 +216,17 @@ func (c *call) checkNames(name, namespace string) error {
 	return nil
 }
 
-func invalid(u *unstructured.Unstructured, errs field.ErrorList) error {
-	return apierrors.NewInvalid(u.GroupVersionKind().GroupKind(), u.GetName(), errs)
+// read parses the options of a POST or PUT, which have that kind, and its body.
+func (c *call) read(optionsKind string) (*unstructured.Unstructured, options, error) {
+	o, err := c.options(optionsKind, "")
+	if err != nil {
+		return nil, o, err
+	}
+	u, err := c.resource.Decode(c.body, c.http.Header.Get("Content-Type"), o.isStrict())
+	var known apierrors.APIStatus
+	if err == nil || errors.As(err, &known) {
+		return u, o, err
+	}
+	gvk := c.resource.GVK
+	return nil, o, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, gvk.Kind, err))
 }

@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/corollary-dev/corollary/pkg/memcluster/answers"
+	"github.com/corollary-dev/corollary/pkg/memcluster/resource"
 )
 
 // create handles a POST.
@@ -23,21 +26,21 @@ func (c *Cluster) create(call *call) (any, int, error) {
 	if call.resource.Namespaced && u.GetNamespace() != "" && u.GetNamespace() != call.namespace {
 		return nil, 0, call.checkNames("", u.GetNamespace())
 	}
-	clearSystem(u)
+	resource.ClearSystem(u)
 	u.SetNamespace(call.namespace)
-	none, err := call.resource.blank()
+	none, err := call.resource.Blank()
 	if err != nil {
 		return nil, 0, err
 	}
 	if u, err = call.updateManagedFields(none, u, o); err != nil {
 		return nil, 0, err
 	}
-	if call.resource.asksForRights() {
+	if call.resource.AsksForRights() {
 		return u, http.StatusCreated, unstructured.SetNestedField(u.Object, true, "status", "allowed")
 	}
 	call.name = u.GetName()
 	if prefix := u.GetGenerateName(); call.name == "" && prefix != "" {
-		call.name = c.generateName(prefix)
+		call.name = c.ids.generateName(prefix)
 		u.SetName(call.name)
 	}
 	if u.GetResourceVersion() != "" {
@@ -49,11 +52,11 @@ func (c *Cluster) create(call *call) (any, int, error) {
 
 // updateManagedFields makes the field manager the owner of fields that differ from the live object.
 func (c *call) updateManagedFields(live, u *unstructured.Unstructured, o options) (*unstructured.Unstructured, error) {
-	fields, err := c.resource.fieldManager(c.sub)
+	fields, err := c.resource.FieldManager(c.sub)
 	if err != nil {
 		return nil, err
 	}
-	dedupOwners(u)
+	resource.DedupOwners(u)
 	return fields.UpdateNoErrors(live, u, o.manager).(*unstructured.Unstructured), nil
 }
 
@@ -66,24 +69,24 @@ func (c *Cluster) insert(call *call, u *unstructured.Unstructured, o options) (*
 		return nil, err
 	}
 	r := call.resource
-	clearSystem(u)
-	u.SetUID(c.newUID())
+	resource.ClearSystem(u)
+	u.SetUID(c.ids.newUID())
 	u.SetCreationTimestamp(c.now())
 	u.SetSelfLink("")
 	if r.HasStatus {
-		r.clearStatus(u)
+		r.ClearStatus(u)
 	}
-	if r.hasGeneration() {
+	if r.HasGeneration() {
 		u.SetGeneration(1)
 	}
-	initNamespace(r, u)
-	if err := call.prepareDefinition(u); err != nil {
+	resource.InitNamespace(r, u)
+	if err := r.PrepareDefinition(u, call.sub); err != nil {
 		return nil, err
 	}
-	if errs := validateNew(call, u); len(errs) > 0 {
-		return nil, invalid(u, errs)
+	if errs := r.ValidateNew(call.http.Context(), u); len(errs) > 0 {
+		return nil, resource.Invalid(u, errs)
 	}
-	if there := c.objects[call.groupResource()][call.at()]; there != nil {
+	if there := c.store.Get(call.groupResource(), call.at()); there != nil {
 		err := apierrors.NewAlreadyExists(call.groupResource(), call.name)
 		if there.GetDeletionTimestamp() != nil {
 			err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
@@ -91,35 +94,13 @@ func (c *Cluster) insert(call *call, u *unstructured.Unstructured, o options) (*
 		return nil, err
 	}
 	u.SetResourceVersion("")
-	if r.dropEmptyLists(u); o.dryRun {
+	if r.DropEmptyLists(u); o.dryRun {
 		return u, nil
 	}
 	if err := call.checkSize(u); err != nil {
 		return nil, err
 	}
-	return c.commit(r, nil, u), nil
-}
-
-// clearStatus removes a status that only the subresource may write; the Go types of built-in kinds keep an empty one.
-func (r *resource) clearStatus(u *unstructured.Unstructured) {
-	if _, ok := u.Object["status"]; ok && r.custom == nil {
-		u.Object["status"] = map[string]any{}
-		return
-	}
-	delete(u.Object, "status")
-}
-
-// initNamespace sets the finalizer and the phase of a new Namespace.
-func initNamespace(r *resource, u *unstructured.Unstructured) {
-	if !r.isNamespace() {
-		return
-	}
-	u.Object["spec"] = map[string]any{"finalizers": []any{string(corev1.FinalizerKubernetes)}}
-	u.Object["status"] = map[string]any{"phase": string(corev1.NamespaceActive)}
-}
-
-func (r *resource) isNamespace() bool {
-	return r.GVK == corev1.SchemeGroupVersion.WithKind("Namespace")
+	return c.store.Commit(r, nil, u), nil
 }
 
 // checkNamespace refuses new objects in a namespace that does not exist or is terminating.
@@ -127,7 +108,7 @@ func (c *Cluster) checkNamespace(call *call) error {
 	if !call.resource.Namespaced {
 		return nil
 	}
-	namespace := c.objects[corev1.Resource("namespaces")][types.NamespacedName{Name: call.namespace}]
+	namespace := c.store.Get(corev1.Resource("namespaces"), types.NamespacedName{Name: call.namespace})
 	if namespace == nil && c.anyNamespace {
 		return nil
 	}
@@ -173,18 +154,18 @@ func (c *Cluster) update(call *call) (any, int, error) {
 
 // live returns the object of a call, at the version of the call.
 func (c *Cluster) live(call *call) (*unstructured.Unstructured, error) {
-	stored := c.objects[call.groupResource()][call.at()]
+	stored := c.store.Get(call.groupResource(), call.at())
 	if stored == nil {
 		return nil, apierrors.NewNotFound(call.groupResource(), call.name)
 	}
-	return call.resource.view(stored)
+	return call.resource.View(stored)
 }
 
 // replace replaces the live object by u, if u is valid.
 func (c *Cluster) replace(call *call, live, u *unstructured.Unstructured, o options) (*unstructured.Unstructured, error) {
 	r := call.resource
 	if version := u.GetResourceVersion(); version == "" || version == "0" {
-		if r.requiresVersion() {
+		if r.RequiresVersion() {
 			return nil, apierrors.NewInvalid(schema.GroupKind{Group: r.GVR.Group, Kind: r.GVR.Resource}, call.name, field.ErrorList{
 				field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
 		}
@@ -195,32 +176,22 @@ func (c *Cluster) replace(call *call, live, u *unstructured.Unstructured, o opti
 		return nil, apierrors.NewConflict(call.groupResource(), call.name,
 			fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
 	}
-	dedupOwners(u)
-	u = r.prepareUpdate(u, live, call.sub)
-	if err := call.prepareDefinition(u); err != nil {
+	resource.DedupOwners(u)
+	u = r.PrepareUpdate(u, live, call.sub)
+	if err := r.PrepareDefinition(u, call.sub); err != nil {
 		return nil, err
 	}
-	if errs := validateUpdate(call, u, live); len(errs) > 0 {
-		return nil, invalid(u, errs)
+	if errs := r.ValidateUpdate(call.http.Context(), call.sub, u, live); len(errs) > 0 {
+		return nil, resource.Invalid(u, errs)
 	}
-	keepTimes(u, live)
-	if r.dropEmptyLists(u); o.dryRun {
+	resource.KeepTimes(u, live)
+	if r.DropEmptyLists(u); o.dryRun {
 		return u, nil
 	}
 	if err := call.checkSize(u); err != nil {
 		return nil, err
 	}
-	return c.finish(r, live, u), nil
-}
-
-// finish stores a change. An object that is being deleted is removed with its last finalizer.
-func (c *Cluster) finish(r *resource, live, u *unstructured.Unstructured) *unstructured.Unstructured {
-	seconds := u.GetDeletionGracePeriodSeconds()
-	if u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) == 0 && (seconds == nil || *seconds == 0) && !r.isNamespace() {
-		c.remove(r, live)
-		return u
-	}
-	return c.commitChange(r, live, u)
+	return c.store.Finish(r, live, u), nil
 }
 
 // The limits of etcd for a request. An object grows beyond it by a large request, so others are not measured.
@@ -228,33 +199,8 @@ const maxSize, largeRequest = 3 << 19, 1 << 16
 
 // checkSize refuses an object that etcd would not store.
 func (c *call) checkSize(u *unstructured.Unstructured) error {
-	if len(c.body) < largeRequest || len(encode(u)) <= maxSize {
+	if len(c.body) < largeRequest || len(answers.Encode(u)) <= maxSize {
 		return nil
 	}
 	return fmt.Errorf("etcdserver: request is too large")
-}
-
-// dropEmptyLists makes empty lists of built-in kinds null: they are stored in protobuf, which has none.
-func (r *resource) dropEmptyLists(u *unstructured.Unstructured) {
-	if r.custom == nil && r.GVR != definitionsResource {
-		dropEmptyLists(u.Object)
-	}
-}
-
-func dropEmptyLists(object map[string]any) {
-	for key, value := range object {
-		switch value := value.(type) {
-		case map[string]any:
-			dropEmptyLists(value)
-		case []any:
-			if len(value) == 0 {
-				object[key] = nil
-			}
-			for _, item := range value {
-				if item, ok := item.(map[string]any); ok {
-					dropEmptyLists(item)
-				}
-			}
-		}
-	}
 }

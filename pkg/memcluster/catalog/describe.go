@@ -1,4 +1,4 @@
-package memcluster
+package catalog
 
 import (
 	"crypto/sha512"
@@ -16,53 +16,52 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/memcluster/answers"
+	"github.com/corollary-dev/corollary/pkg/memcluster/resource"
 )
 
-const (
-	asJSON       = "application/json"
-	asAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-)
+const asAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// describe handles requests about the API itself: discovery, OpenAPI and the version. It returns nil for any other path.
-func (c *Cluster) describe(path, accept string) (document []byte, contentType string) {
+// Describe handles requests about the API itself: discovery, OpenAPI and the version. It returns nil for any other path.
+func (c *Catalog) Describe(path, accept string) (document []byte, contentType string) {
 	parts := strings.Split(path, "/")
 	switch {
 	case path == "version":
 		built := kinds.BuiltinVersion()
-		return encode(apiversion.Info{Major: "1", Minor: strings.TrimPrefix(built, "1."), GitVersion: "v" + built + ".0"}), asJSON
+		return answers.Encode(apiversion.Info{Major: "1", Minor: strings.TrimPrefix(built, "1."), GitVersion: "v" + built + ".0"}), answers.AsJSON
 	case path == "openapi/v3":
-		return c.openapiPaths(), asJSON
+		return c.openapiPaths(), answers.AsJSON
 	case strings.HasPrefix(path, "openapi/v3/"):
-		return c.document(groupVersion(parts[2:]), true).text, asJSON
+		return c.document(groupVersion(parts[2:]), true).text, answers.AsJSON
 	case parts[0] == "api" || parts[0] == "apis":
 		return c.discovery(parts, accept)
 	}
 	return nil, ""
 }
 
-func (c *Cluster) discovery(parts []string, accept string) (document []byte, contentType string) {
+func (c *Catalog) discovery(parts []string, accept string) (document []byte, contentType string) {
 	isCore := parts[0] == "api"
 	aggregated := c.aggregated(isCore)
 	groups, resources, _ := discovery.SplitGroupsAndResources(aggregated) // the errors are about stale versions
 	switch {
 	case len(parts) == 1 && strings.Contains(accept, asAggregated):
-		return encode(aggregated), asAggregated
+		return answers.Encode(aggregated), asAggregated
 	case len(parts) == 1 && isCore:
-		return encode(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}), asJSON
+		return answers.Encode(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}), answers.AsJSON
 	case len(parts) == 1:
 		groups.TypeMeta = metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}
-		return encode(groups), asJSON
+		return answers.Encode(groups), answers.AsJSON
 	case len(parts) == 2 && !isCore:
 		for _, group := range groups.Groups {
 			if group.Name == parts[1] {
 				group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
-				return encode(group), asJSON
+				return answers.Encode(group), answers.AsJSON
 			}
 		}
 	case len(parts) == 2, len(parts) == 3 && !isCore:
 		if list := resources[groupVersion(parts)]; list != nil {
 			list.TypeMeta = metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}
-			return encode(list), asJSON
+			return answers.Encode(list), answers.AsJSON
 		}
 	}
 	return nil, ""
@@ -76,13 +75,13 @@ func groupVersion(parts []string) schema.GroupVersion {
 	return schema.GroupVersion{Version: parts[len(parts)-1]}
 }
 
-// sorted returns the resources in the order of discovery: the newest stable version of a group first.
-func (c *Cluster) sorted() []*resource {
-	out := make([]*resource, 0, len(c.resources))
-	for _, r := range c.resources {
+// Sorted returns the resources in the order of discovery: the newest stable version of a group first.
+func (c *Catalog) Sorted() []*resource.Resource {
+	out := make([]*resource.Resource, 0, len(c.Resources))
+	for _, r := range c.Resources {
 		out = append(out, r)
 	}
-	slices.SortFunc(out, func(a, b *resource) int {
+	slices.SortFunc(out, func(a, b *resource.Resource) int {
 		if order := strings.Compare(a.GVK.Group, b.GVK.Group); order != 0 {
 			return order
 		}
@@ -99,17 +98,17 @@ var (
 	statusVerbs = []string{"get", "patch", "update"}
 )
 
-func (r *resource) singularName() string {
-	if r.singular != "" {
-		return r.singular
+func singularName(r *resource.Resource) string {
+	if r.Singular != "" {
+		return r.Singular
 	}
 	return strings.ToLower(r.GVK.Kind)
 }
 
 // aggregated returns discovery in one document, for the core group or for all others.
-func (c *Cluster) aggregated(core bool) discoveryv2.APIGroupDiscoveryList {
+func (c *Catalog) aggregated(core bool) discoveryv2.APIGroupDiscoveryList {
 	list := discoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}
-	for _, r := range c.sorted() {
+	for _, r := range c.Sorted() {
 		if core != (r.GVK.Group == "") {
 			continue
 		}
@@ -122,15 +121,15 @@ func (c *Cluster) aggregated(core bool) discoveryv2.APIGroupDiscoveryList {
 				discoveryv2.APIVersionDiscovery{Version: r.GVK.Version, Freshness: discoveryv2.DiscoveryFreshnessCurrent})
 		}
 		version := &group.Versions[len(group.Versions)-1]
-		version.Resources = append(version.Resources, r.discovery())
+		version.Resources = append(version.Resources, discoveryOf(r))
 	}
 	return list
 }
 
-func (r *resource) discovery() discoveryv2.APIResourceDiscovery {
+func discoveryOf(r *resource.Resource) discoveryv2.APIResourceDiscovery {
 	kind := &metav1.GroupVersionKind{Group: r.GVK.Group, Version: r.GVK.Version, Kind: r.GVK.Kind}
-	d := discoveryv2.APIResourceDiscovery{Resource: r.GVR.Resource, ResponseKind: kind, SingularResource: r.singularName(),
-		ShortNames: r.short, Verbs: verbs, Scope: discoveryv2.ScopeCluster}
+	d := discoveryv2.APIResourceDiscovery{Resource: r.GVR.Resource, ResponseKind: kind, SingularResource: singularName(r),
+		ShortNames: r.Short, Verbs: verbs, Scope: discoveryv2.ScopeCluster}
 	if r.Namespaced {
 		d.Scope = discoveryv2.ScopeNamespace
 	}
@@ -140,9 +139,9 @@ func (r *resource) discovery() discoveryv2.APIResourceDiscovery {
 	return d
 }
 
-func (c *Cluster) openapiPaths() []byte {
+func (c *Catalog) openapiPaths() []byte {
 	paths := map[string]any{}
-	for gvr := range c.resources {
+	for gvr := range c.Resources {
 		path := "apis/" + gvr.GroupVersion().String()
 		if gvr.Group == "" {
 			path = "api/" + gvr.Version
@@ -153,7 +152,7 @@ func (c *Cluster) openapiPaths() []byte {
 		}
 		paths[path] = map[string]string{"serverRelativeURL": url}
 	}
-	return encode(map[string]any{"paths": paths})
+	return answers.Encode(map[string]any{"paths": paths})
 }
 
 // document is the OpenAPI document of a group and version.
@@ -167,9 +166,9 @@ var builtinDocuments sync.Map
 
 // document returns the document of a group and version. A document of built-in kinds is large: it returns nil if it does not
 // exist and is not needed yet.
-func (c *Cluster) document(gv schema.GroupVersion, needed bool) *document {
-	custom := slices.ContainsFunc(slices.Collect(maps.Values(c.resources)), func(r *resource) bool {
-		return r.custom != nil && r.GVK.GroupVersion() == gv
+func (c *Catalog) document(gv schema.GroupVersion, needed bool) *document {
+	custom := slices.ContainsFunc(slices.Collect(maps.Values(c.Resources)), func(r *resource.Resource) bool {
+		return r.Custom != nil && r.GVK.GroupVersion() == gv
 	})
 	if known, ok := builtinDocuments.Load(gv); ok && !custom {
 		return known.(*document)
@@ -191,16 +190,16 @@ func (c *Cluster) document(gv schema.GroupVersion, needed bool) *document {
 }
 
 // openapi returns a document with the schemas of the kinds of a group and version, with references resolved and without paths.
-func (c *Cluster) openapi(gv schema.GroupVersion) []byte {
+func (c *Catalog) openapi(gv schema.GroupVersion) []byte {
 	schemas := map[string]*spec.Schema{}
-	for _, r := range c.resources {
+	for _, r := range c.Resources {
 		if r.GVK.GroupVersion() != gv {
 			continue
 		}
-		if s, err := r.schema(); err == nil { // a kind without a schema is omitted
+		if s, err := r.ReadSchema(); err == nil { // a kind without a schema is omitted
 			schemas[r.GVK.Kind] = kinds.ModelOf(r.GVK, s)
 		}
 	}
-	return encode(map[string]any{"openapi": "3.0.0", "info": map[string]string{"title": "Kubernetes", "version": "v" + kinds.BuiltinVersion()},
+	return answers.Encode(map[string]any{"openapi": "3.0.0", "info": map[string]string{"title": "Kubernetes", "version": "v" + kinds.BuiltinVersion()},
 		"paths": map[string]any{}, "components": map[string]any{"schemas": schemas}})
 }

@@ -1,4 +1,4 @@
-package memcluster
+package resource
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ import (
 
 // validateData validates ConfigMaps and Secrets: keys, size, what the type of a Secret requires, and what is immutable.
 // live is nil for a new object.
-func (r *resource) validateData(u, live *unstructured.Unstructured) field.ErrorList {
+func (r *Resource) validateData(u, live *unstructured.Unstructured) field.ErrorList {
 	switch r.GVK {
 	case corev1.SchemeGroupVersion.WithKind("ConfigMap"):
 		now, before := &corev1.ConfigMap{}, &corev1.ConfigMap{}

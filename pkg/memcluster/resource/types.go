@@ -1,4 +1,4 @@
-package memcluster
+package resource
 
 import (
 	"fmt"
@@ -15,21 +15,15 @@ import (
 )
 
 // types returns the schemas of every version of the kind, for merges by field managers.
-func (r *resource) types() (managedfields.TypeConverter, error) {
-	s, err := r.schema()
+func (r *Resource) types() (managedfields.TypeConverter, error) {
+	s, err := r.ReadSchema()
 	if err != nil {
 		return nil, fmt.Errorf("reading the schema of %s: %w", r.GVK.Kind, err)
 	}
-	if r.custom == nil {
+	if r.Custom == nil {
 		return managedfields.NewTypeConverter(map[string]*spec.Schema{r.GVK.Version: kinds.ModelOf(r.GVK, s)}, false)
 	}
 	return kinds.TypeConverter(r.GVK.GroupKind(), r.versions)
-}
-
-func blank(gvk schema.GroupVersionKind) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(gvk)
-	return u
 }
 
 // unconverted converts and defaults objects for the field managers. A conversion changes only the apiVersion, like conversion

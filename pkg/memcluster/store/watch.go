@@ -1,4 +1,4 @@
-package memcluster
+package store
 
 import (
 	"context"
@@ -15,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/corollary-dev/corollary/pkg/memcluster/answers"
+	"github.com/corollary-dev/corollary/pkg/memcluster/resource"
 )
 
 // Watch describes an open watch.
@@ -39,32 +42,10 @@ type Delivery struct {
 	Held  <-chan struct{}
 }
 
-// change is a write. old is nil if it created the object, new is nil if it deleted it.
-type change struct {
-	version  uint64
-	resource schema.GroupResource
-	old, new *unstructured.Unstructured
-}
-
-// record adds a change to the history and notifies the watches.
-func (c *Cluster) record(ch change) {
-	c.history = append(c.history, ch)
-	for s := range c.watches {
-		c.notify(s, ch)
-	}
-}
-
-// Compact drops the history: a watch or a list at an earlier resourceVersion gets 410 Expired from now on.
-func (c *Cluster) Compact() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.history, c.forgotten = nil, c.version
-}
-
-// stream is the body of the response to a watch: Read waits for the next event.
-type stream struct {
-	cluster   *Cluster
-	selection *selection
+// Stream is the body of the response to a watch: Read waits for the next event.
+type Stream struct {
+	store     *Store
+	selection *Selection
 	info      Watch // for WithDelivery
 	slim      bool  // only metadata
 	ctx       context.Context
@@ -72,7 +53,7 @@ type stream struct {
 	deadline  <-chan time.Time
 	woken     chan struct{} // has room for one: something was queued
 
-	// queued is guarded by the cluster's lock, rest belongs to the reader.
+	// queued is guarded by the store's lock, rest belongs to the reader.
 	queued []queued
 	rest   []byte
 }
@@ -83,60 +64,61 @@ type queued struct {
 	held <-chan struct{}
 }
 
-// watch starts a watch.
-func (c *Cluster) watch(call *call, s *selection, o *internalversion.ListOptions) (*stream, error) {
-	version, err := c.parseVersion(o.ResourceVersion)
+// Watch starts a watch of what is selected. slim: only metadata are sent.
+func (s *Store) Watch(ctx context.Context, selected *Selection, o *internalversion.ListOptions, userAgent string, slim bool) (*Stream, error) {
+	version, err := s.ParseVersion(o.ResourceVersion)
 	if err != nil {
 		return nil, err
 	}
-	w := &stream{cluster: c, selection: s, slim: metadataOnly(call.http), ctx: call.http.Context(),
+	w := &Stream{store: s, selection: selected, slim: slim, ctx: ctx,
 		closed: make(chan struct{}), woken: make(chan struct{}, 1),
-		info: Watch{GVR: s.resource.GVR, Namespace: s.namespace, Labels: s.labels, Fields: s.fields, UserAgent: call.http.UserAgent()}}
+		info: Watch{GVR: selected.Resource.GVR, Namespace: selected.Namespace, Labels: selected.Labels, Fields: selected.Fields,
+			UserAgent: userAgent}}
 	if seconds := o.TimeoutSeconds; seconds != nil && *seconds > 0 {
 		w.deadline = time.After(time.Duration(*seconds) * time.Second)
 	}
 	sendInitial := o.SendInitialEvents != nil && *o.SendInitialEvents
 	switch {
 	case version == 0 || sendInitial:
-		objects, err := c.at(s, c.version)
+		objects, err := s.At(selected, s.Version)
 		if err != nil {
 			return nil, err
 		}
 		for _, u := range objects {
-			c.queue(w, watch.Added, u)
+			s.queue(w, watch.Added, u)
 		}
 		if sendInitial && o.AllowWatchBookmarks {
-			c.queue(w, watch.Bookmark, s.resource.bookmark(c.version))
+			s.queue(w, watch.Bookmark, bookmark(selected.Resource, s.Version))
 		}
-	case version < c.forgotten:
-		status := statusOf(
-			apierrors.NewResourceExpired("too old resource version: " + o.ResourceVersion + " (" + strconv.FormatUint(c.forgotten, 10) + ")"),
+	case version < s.forgotten:
+		status := answers.StatusOf(
+			apierrors.NewResourceExpired("too old resource version: " + o.ResourceVersion + " (" + strconv.FormatUint(s.forgotten, 10) + ")"),
 		)
 		w.queued = []queued{{line: line(watch.Error, status)}}
 		w.wake()
 		return w, nil
 	default:
-		for _, ch := range c.history {
+		for _, ch := range s.history {
 			if ch.version > version {
-				c.notify(w, ch)
+				s.notify(w, ch)
 			}
 		}
 	}
-	c.watches[w] = struct{}{}
+	s.watches[w] = struct{}{}
 	return w, nil
 }
 
 // bookmark marks the end of the initial events.
-func (r *resource) bookmark(version uint64) *unstructured.Unstructured {
-	u := blank(r.GVK)
+func bookmark(r *resource.Resource, version uint64) *unstructured.Unstructured {
+	u := resource.Blank(r.GVK)
 	u.SetResourceVersion(strconv.FormatUint(version, 10))
 	u.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	return u
 }
 
 // notify queues the event for one watch: an object that is selected now is ADDED, one that is not selected any more DELETED.
-func (c *Cluster) notify(w *stream, ch change) {
-	if ch.resource != w.selection.resource.GVR.GroupResource() {
+func (s *Store) notify(w *Stream, ch change) {
+	if ch.resource != w.selection.Resource.GVR.GroupResource() {
 		return
 	}
 	before, after := w.selection.has(ch.old), w.selection.has(ch.new)
@@ -150,24 +132,24 @@ func (c *Cluster) notify(w *stream, ch change) {
 		kind, u = watch.Deleted, ch.old.DeepCopy()
 		u.SetResourceVersion(strconv.FormatUint(ch.version, 10))
 	}
-	u, err := w.selection.resource.view(u)
+	u, err := w.selection.Resource.View(u)
 	if err != nil {
-		w.queued = append(w.queued, queued{line: line(watch.Error, statusOf(err))})
+		w.queued = append(w.queued, queued{line: line(watch.Error, answers.StatusOf(err))})
 		w.wake()
 		return
 	}
-	c.queue(w, kind, u)
+	s.queue(w, kind, u)
 }
 
-func (c *Cluster) queue(w *stream, kind watch.EventType, u *unstructured.Unstructured) {
-	delivery := c.deliver(w.info, Event{Type: kind, Object: u})
+func (s *Store) queue(w *Stream, kind watch.EventType, u *unstructured.Unstructured) {
+	delivery := s.Deliver(w.info, Event{Type: kind, Object: u})
 	q := queued{held: delivery.Held}
 	if delivery.After > 0 {
 		q.due = time.Now().Add(delivery.After)
 	}
 	shape := any(u.Object)
 	if w.slim {
-		shape = metadataOf(u.Object)
+		shape = answers.MetadataOf(u.Object)
 	}
 	q.line = line(kind, shape)
 	w.queued = append(w.queued, q)
@@ -175,24 +157,24 @@ func (c *Cluster) queue(w *stream, kind watch.EventType, u *unstructured.Unstruc
 }
 
 func line(kind watch.EventType, object any) []byte {
-	return append(encode(map[string]any{"type": kind, "object": object}), '\n')
+	return append(answers.Encode(map[string]any{"type": kind, "object": object}), '\n')
 }
 
-func (w *stream) wake() {
+func (w *Stream) wake() {
 	select {
 	case w.woken <- struct{}{}:
 	default:
 	}
 }
 
-func watchResponse(request *http.Request, w *stream) *http.Response {
-	answer := response(request, http.StatusOK, asJSON, nil)
+func WatchResponse(request *http.Request, w *Stream) *http.Response {
+	answer := answers.Response(request, http.StatusOK, answers.AsJSON, nil)
 	answer.Body, answer.ContentLength = w, -1
 	return answer
 }
 
 // Read implements io.Reader: it waits for the next event and for its delivery.
-func (w *stream) Read(p []byte) (int, error) {
+func (w *Stream) Read(p []byte) (int, error) {
 	for len(w.rest) == 0 {
 		next, ok := w.next()
 		if !ok {
@@ -222,7 +204,7 @@ func (w *stream) Read(p []byte) (int, error) {
 }
 
 // wait returns when one of the channels is ready, or with an error after the watch has ended.
-func (w *stream) wait(ready <-chan struct{}, at <-chan time.Time) error {
+func (w *Stream) wait(ready <-chan struct{}, at <-chan time.Time) error {
 	select {
 	case <-ready:
 		return nil
@@ -237,9 +219,9 @@ func (w *stream) wait(ready <-chan struct{}, at <-chan time.Time) error {
 	}
 }
 
-func (w *stream) next() (next queued, ok bool) {
-	w.cluster.mu.Lock()
-	defer w.cluster.mu.Unlock()
+func (w *Stream) next() (next queued, ok bool) {
+	w.store.Lock()
+	defer w.store.Unlock()
 	if len(w.queued) == 0 {
 		return queued{}, false
 	}
@@ -248,17 +230,26 @@ func (w *stream) next() (next queued, ok bool) {
 }
 
 // Close implements io.Closer. It may be called more than once.
-func (w *stream) Close() error {
-	w.cluster.mu.Lock()
-	defer w.cluster.mu.Unlock()
-	w.cluster.end(w)
+func (w *Stream) Close() error {
+	w.store.Lock()
+	defer w.store.Unlock()
+	w.store.end(w)
 	return nil
 }
 
 // end ends a watch. What is queued can still be read.
-func (c *Cluster) end(w *stream) {
-	if _, open := c.watches[w]; open {
-		delete(c.watches, w)
+func (s *Store) end(w *Stream) {
+	if _, open := s.watches[w]; open {
+		delete(s.watches, w)
 		close(w.closed)
+	}
+}
+
+// EndAll ends the watches of a resource.
+func (s *Store) EndAll(gr schema.GroupResource) {
+	for w := range s.watches {
+		if w.selection.Resource.GVR.GroupResource() == gr {
+			s.end(w)
+		}
 	}
 }

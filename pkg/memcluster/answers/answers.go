@@ -1,4 +1,5 @@
-package memcluster
+// Package answers writes what the API server in memory answers: objects, lists, and errors as a Status.
+package answers
 
 import (
 	"bytes"
@@ -15,24 +16,27 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// unsupported returns the error for a request that the in-memory cluster does not support.
-func unsupported(what string) error {
-	return refusal(http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed, "the cluster in memory does not support "+what, nil)
+// AsJSON is the media type of answers.
+const AsJSON = "application/json"
+
+// Unsupported returns the error for a request that the in-memory cluster does not support.
+func Unsupported(what string) error {
+	return Refusal(http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed, "the cluster in memory does not support "+what, nil)
 }
 
-func refusal(code int32, reason metav1.StatusReason, message string, details *metav1.StatusDetails) error {
+func Refusal(code int32, reason metav1.StatusReason, message string, details *metav1.StatusDetails) error {
 	return &apierrors.StatusError{
 		ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: details},
 	}
 }
 
-func mediaTypeRefused(accepted string) error {
-	return refusal(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
+func MediaTypeRefused(accepted string) error {
+	return Refusal(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
 		"the body of the request was in an unknown format - accepted media types include: "+accepted, nil)
 }
 
-// statusOf returns the Status of an API server for an error: 500 without a reason for any that is not an APIStatus.
-func statusOf(err error) metav1.Status {
+// StatusOf returns the Status of an API server for an error: 500 without a reason for any that is not an APIStatus.
+func StatusOf(err error) metav1.Status {
 	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
 	var known apierrors.APIStatus
 	if errors.As(err, &known) {
@@ -42,16 +46,16 @@ func statusOf(err error) metav1.Status {
 	return status
 }
 
-func failure(request *http.Request, err error) *http.Response {
-	status := statusOf(err)
-	answer := response(request, int(status.Code), asJSON, encode(status))
+func Failure(request *http.Request, err error) *http.Response {
+	status := StatusOf(err)
+	answer := Response(request, int(status.Code), AsJSON, Encode(status))
 	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
 		answer.Header.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
 	}
 	return answer
 }
 
-func response(request *http.Request, code int, contentType string, body []byte) *http.Response {
+func Response(request *http.Request, code int, contentType string, body []byte) *http.Response {
 	return &http.Response{
 		Status: strconv.Itoa(code) + " " + http.StatusText(code), StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{"Content-Type": {contentType}}, ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
@@ -59,8 +63,8 @@ func response(request *http.Request, code int, contentType string, body []byte) 
 	}
 }
 
-// encode encodes values from JSON or types of the Kubernetes API: neither can fail.
-func encode(v any) []byte {
+// Encode encodes values from JSON or types of the Kubernetes API: neither can fail.
+func Encode(v any) []byte {
 	if u, ok := v.(*unstructured.Unstructured); ok {
 		v = u.Object
 	}
@@ -71,30 +75,30 @@ func encode(v any) []byte {
 	return out
 }
 
-// list is the response to a list.
-type list struct {
+// List is the response to a list.
+type List struct {
 	metav1.TypeMeta `json:",inline"`
-	Metadata        listMeta         `json:"metadata"`
+	Metadata        ListMeta         `json:"metadata"`
 	Items           []map[string]any `json:"items"`
 }
 
-// listMeta is metav1.ListMeta; lists of custom resources have continue even if it is empty.
-type listMeta struct {
+// ListMeta is metav1.ListMeta; lists of custom resources have continue even if it is empty.
+type ListMeta struct {
 	ResourceVersion    string  `json:"resourceVersion"`
 	Continue           *string `json:"continue,omitempty"`
 	RemainingItemCount *int64  `json:"remainingItemCount,omitempty"`
 }
 
-// inRequestedForm returns the whole response, or only its metadata if the client accepts only that.
-func inRequestedForm(request *http.Request, answer any) any {
-	if !metadataOnly(request) {
+// InRequestedForm returns the whole response, or only its metadata if the client accepts only that.
+func InRequestedForm(request *http.Request, answer any) any {
+	if !MetadataOnly(request) {
 		return answer
 	}
 	switch answer := answer.(type) {
 	case *unstructured.Unstructured:
-		return metadataOf(answer.Object)
-	case *list:
-		out := &list{
+		return MetadataOf(answer.Object)
+	case *List:
+		out := &List{
 			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
 			Metadata: answer.Metadata,
 			Items:    []map[string]any{},
@@ -103,18 +107,18 @@ func inRequestedForm(request *http.Request, answer any) any {
 			out.Metadata.Continue = nil
 		}
 		for _, item := range answer.Items {
-			out.Items = append(out.Items, metadataOf(item))
+			out.Items = append(out.Items, MetadataOf(item))
 		}
 		return out
 	}
 	return answer
 }
 
-func metadataOnly(request *http.Request) bool {
+func MetadataOnly(request *http.Request) bool {
 	return strings.Contains(request.Header.Get("Accept"), ";as=PartialObjectMetadata")
 }
 
-func metadataOf(object map[string]any) map[string]any {
+func MetadataOf(object map[string]any) map[string]any {
 	if object["kind"] == "Status" {
 		return object
 	}

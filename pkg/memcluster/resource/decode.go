@@ -1,8 +1,7 @@
-package memcluster
+package resource
 
 import (
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -11,7 +10,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +18,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/corollary-dev/corollary/pkg/memcluster/answers"
 	"github.com/corollary-dev/corollary/pkg/offline"
 )
 
@@ -40,7 +39,7 @@ var serializers = sync.OnceValue(func() map[bool]map[string]runtime.Serializer {
 			maker, typer = unstructuredscheme.NewUnstructuredCreator(), unstructuredscheme.NewUnstructuredObjectTyper()
 		}
 		out[custom] = map[string]runtime.Serializer{}
-		for _, mediaType := range []string{asJSON, "application/yaml"} {
+		for _, mediaType := range []string{answers.AsJSON, "application/yaml"} {
 			out[custom][mediaType] = json.NewSerializerWithOptions(json.DefaultMetaFactory, maker, typer,
 				json.SerializerOptions{Strict: true, Yaml: mediaType == "application/yaml"})
 		}
@@ -48,25 +47,25 @@ var serializers = sync.OnceValue(func() map[bool]map[string]runtime.Serializer {
 	return out
 })
 
-// decode parses an object of the resource as the API server does: in its stored form, with defaults. Unknown and duplicate
-// fields are an error if the request validates fields strictly.
-func (r *resource) decode(body []byte, mediaType string, o options) (*unstructured.Unstructured, error) {
+// Decode parses an object of the resource as the API server does: in its stored form, with defaults. Unknown and duplicate
+// fields are an error if fields are validated strictly.
+func (r *Resource) Decode(body []byte, mediaType string, strictly bool) (*unstructured.Unstructured, error) {
 	u, strict, err := r.decodeStrict(body, mediaType)
-	if err == nil && len(strict) > 0 && o.validation == metav1.FieldValidationStrict {
+	if err == nil && len(strict) > 0 && strictly {
 		err = runtime.NewStrictDecodingError(strict)
 	}
 	return u, err
 }
 
 // decodeStrict is decode; strict are the errors for unknown and duplicate fields.
-func (r *resource) decodeStrict(body []byte, mediaType string) (u *unstructured.Unstructured, strict []error, err error) {
+func (r *Resource) decodeStrict(body []byte, mediaType string) (u *unstructured.Unstructured, strict []error, err error) {
 	mediaType, _, _ = strings.Cut(mediaType, ";")
 	if mediaType == "" {
-		mediaType = asJSON
+		mediaType = answers.AsJSON
 	}
-	serializer := serializers()[r.custom != nil][mediaType]
+	serializer := serializers()[r.Custom != nil][mediaType]
 	if serializer == nil {
-		return nil, nil, mediaTypeRefused("application/json, application/yaml")
+		return nil, nil, answers.MediaTypeRefused("application/json, application/yaml")
 	}
 	object, gvk, err := serializer.Decode(body, &r.GVK, nil)
 	if unknown, ok := runtime.AsStrictDecodingError(err); ok && object != nil {
@@ -78,10 +77,10 @@ func (r *resource) decodeStrict(body []byte, mediaType string) (u *unstructured.
 	case gvk.GroupVersion() != r.GVK.GroupVersion():
 		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
 			gvk.GroupVersion(), r.GVK.GroupVersion()))
-	case gvk.Kind != r.GVK.Kind && r.custom == nil:
+	case gvk.Kind != r.GVK.Kind && r.Custom == nil:
 		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s", gvk.Kind, r.GVK.Version, r.GVK.Kind))
 	}
-	if r.custom == nil {
+	if r.Custom == nil {
 		u, err = r.toUnstructured(object)
 		return u, strict, err
 	}
@@ -93,25 +92,10 @@ func (r *resource) decodeStrict(body []byte, mediaType string) (u *unstructured.
 	return u, strict, err
 }
 
-// read parses the options of a POST or PUT, which have that kind, and its body.
-func (c *call) read(optionsKind string) (*unstructured.Unstructured, options, error) {
-	o, err := c.options(optionsKind, "")
-	if err != nil {
-		return nil, o, err
-	}
-	u, err := c.resource.decode(c.body, c.http.Header.Get("Content-Type"), o)
-	var known apierrors.APIStatus
-	if err == nil || errors.As(err, &known) {
-		return u, o, err
-	}
-	gvk := c.resource.GVK
-	return nil, o, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, gvk.Kind, err))
-}
-
-// normalize converts an object that an apply has merged to its stored form.
-func (r *resource) normalize(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if r.custom != nil { // undeclared fields were refused, and null is not a valid value
-		defaulting.Default(u.Object, r.custom.Structural)
+// Normalize converts an object that an apply has merged to its stored form.
+func (r *Resource) Normalize(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if r.Custom != nil { // undeclared fields were refused, and null is not a valid value
+		defaulting.Default(u.Object, r.Custom.Structural)
 		return u, nil
 	}
 	object, err := builtinTypes().New(r.GVK)
@@ -124,10 +108,10 @@ func (r *resource) normalize(u *unstructured.Unstructured) (*unstructured.Unstru
 	return r.toUnstructured(object)
 }
 
-// blank returns an empty object; one of a built-in kind has the fields that its Go type never omits.
-func (r *resource) blank() (*unstructured.Unstructured, error) {
-	if r.custom != nil {
-		return blank(r.GVK), nil
+// Blank returns an empty object; one of a built-in kind has the fields that its Go type never omits.
+func (r *Resource) Blank() (*unstructured.Unstructured, error) {
+	if r.Custom != nil {
+		return Blank(r.GVK), nil
 	}
 	object, err := builtinTypes().New(r.GVK)
 	if err != nil {
@@ -143,15 +127,15 @@ func (r *resource) blank() (*unstructured.Unstructured, error) {
 }
 
 // toUnstructured returns a built-in object with the defaults in its schema.
-func (r *resource) toUnstructured(object runtime.Object) (*unstructured.Unstructured, error) {
-	if r.GVR == definitionsResource {
+func (r *Resource) toUnstructured(object runtime.Object) (*unstructured.Unstructured, error) {
+	if r.GVR == DefinitionsResource {
 		builtinTypes().Default(object)
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, err
 	}
-	s, err := r.schema()
+	s, err := r.ReadSchema()
 	if err != nil {
 		return nil, err
 	}

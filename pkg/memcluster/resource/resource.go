@@ -1,4 +1,6 @@
-package memcluster
+// Package resource knows the objects of one served version of a kind: how they are read, prepared, validated, defaulted and written, and
+// which fields managers own. It has no objects.
+package resource
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,28 +14,28 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// resource is one served version of a kind.
-type resource struct {
+// Resource is one served version of a kind.
+type Resource struct {
 	kinds.Kind
-	singular, list string
-	short          []string         // the short names
-	custom         *kinds.Version   // nil for a built-in kind
+	Singular, List string
+	Short          []string         // the short names
+	Custom         *kinds.Version   // nil for a built-in kind
 	versions       []*kinds.Version // the versions of a custom kind, served or not
-	redefined      uint64           // the resourceVersion of the last change of a custom kind's definition; 0 if there was none
+	Redefined      uint64           // the resourceVersion of the last change of a custom kind's definition; 0 if there was none
 	// managers are the field managers by subresource, created on first use.
 	managers map[string]*managedfields.FieldManager
 }
 
-var definitionsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var DefinitionsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// builtinResources returns the built-in kinds that an API server serves by default.
-func builtinResources() map[schema.GroupVersionResource]*resource {
-	served := map[schema.GroupVersionResource]*resource{}
+// BuiltinResources returns the built-in kinds that an API server serves by default.
+func BuiltinResources() map[schema.GroupVersionResource]*Resource {
+	served := map[schema.GroupVersionResource]*Resource{}
 	for _, k := range kinds.Builtins() {
 		if !kinds.ServedByDefault(k.GVK) || notStored.Has(k.GVK.Kind) || k.GVK.Group == "apiregistration.k8s.io" {
 			continue
 		}
-		served[k.GVR] = &resource{Kind: *k, list: k.GVK.Kind + "List", short: shortNames[k.GVR.GroupResource().String()],
+		served[k.GVR] = &Resource{Kind: *k, List: k.GVK.Kind + "List", Short: shortNames[k.GVR.GroupResource().String()],
 			managers: map[string]*managedfields.FieldManager{}}
 	}
 	return served
@@ -43,7 +45,7 @@ func builtinResources() map[schema.GroupVersionResource]*resource {
 var notStored = sets.New("Binding", "ComponentStatus", "Eviction", "PodStatusResult", "RangeAllocation", "Scale", "SerializedReference",
 	"TokenRequest")
 
-func (r *resource) isReview() bool {
+func (r *Resource) IsReview() bool {
 	return r.GVK.Group == "authentication.k8s.io" || r.GVK.Group == "authorization.k8s.io"
 }
 
@@ -59,14 +61,14 @@ var shortNames = map[string][]string{
 	"statefulsets.apps": {"sts"}, "storageclasses.storage.k8s.io": {"sc"}, "volumeattributesclasses.storage.k8s.io": {"vac"},
 }
 
-// asksForRights reports whether objects are questions of a user for its own rights.
-func (r *resource) asksForRights() bool {
-	return r.isReview() && r.GVK.Kind == "SelfSubjectAccessReview"
+// AsksForRights reports whether objects are questions of a user for its own rights.
+func (r *Resource) AsksForRights() bool {
+	return r.IsReview() && r.GVK.Kind == "SelfSubjectAccessReview"
 }
 
-// schema returns the kind's OpenAPI schema.
-func (r *resource) schema() (*spec.Schema, error) {
-	if r.custom != nil {
+// ReadSchema returns the kind's OpenAPI schema.
+func (r *Resource) ReadSchema() (*spec.Schema, error) {
+	if r.Custom != nil {
 		return r.Schema, nil
 	}
 	return kinds.BuiltinSchema(r.GVK)
@@ -79,29 +81,29 @@ var withGeneration = sets.New("CronJob", "CustomResourceDefinition", "DaemonSet"
 	"PriorityLevelConfiguration", "ReplicaSet", "ReplicationController", "ResourceSlice", "StatefulSet", "ValidatingAdmissionPolicy",
 	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration")
 
-func (r *resource) hasGeneration() bool { return r.custom != nil || withGeneration.Has(r.GVK.Kind) }
+func (r *Resource) HasGeneration() bool { return r.Custom != nil || withGeneration.Has(r.GVK.Kind) }
 
 // updatedByVersion are the built-in kinds whose updates must contain a resourceVersion.
 var updatedByVersion = sets.New("CSIDriver", "CSINode", "CSIStorageCapacity", "ClusterTrustBundle", "CustomResourceDefinition", "Lease",
 	"LeaseCandidate", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "PodDisruptionBudget",
 	"RuntimeClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment")
 
-func (r *resource) requiresVersion() bool { return r.custom != nil || updatedByVersion.Has(r.GVK.Kind) }
+func (r *Resource) RequiresVersion() bool { return r.Custom != nil || updatedByVersion.Has(r.GVK.Kind) }
 
-// returnedOnDelete are the built-in kinds whose deletion returns the object, not a Status.
-var returnedOnDelete = sets.New("CSIDriver", "CSINode", "DeviceClass", "DeviceTaintRule", "Namespace", "PersistentVolume",
+// ReturnedOnDelete are the built-in kinds whose deletion returns the object, not a Status.
+var ReturnedOnDelete = sets.New("CSIDriver", "CSINode", "DeviceClass", "DeviceTaintRule", "Namespace", "PersistentVolume",
 	"PersistentVolumeClaim", "Pod", "PodTemplate", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota",
 	"ResourceSlice", "Service", "ServiceAccount",
 	"StorageClass", "VolumeAttachment", "VolumeAttributesClass")
 
 // orphansByDefault reports whether a deletion without a propagation policy orphans the dependents.
-func (r *resource) orphansByDefault() bool {
+func (r *Resource) orphansByDefault() bool {
 	return r.GVK == schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"} ||
 		r.GVK == schema.GroupVersionKind{Version: "v1", Kind: "ReplicationController"}
 }
 
-// fieldManager returns the field manager for writes to the object or to a subresource.
-func (r *resource) fieldManager(sub string) (*managedfields.FieldManager, error) {
+// FieldManager returns the field manager for writes to the object or to a subresource.
+func (r *Resource) FieldManager(sub string) (*managedfields.FieldManager, error) {
 	if m := r.managers[sub]; m != nil {
 		return m, nil
 	}
@@ -110,7 +112,7 @@ func (r *resource) fieldManager(sub string) (*managedfields.FieldManager, error)
 		return nil, err
 	}
 	newManager := managedfields.NewDefaultFieldManager
-	if r.custom != nil {
+	if r.Custom != nil {
 		newManager = managedfields.NewDefaultCRDFieldManager
 	}
 	converter := unconverted{r.versions}
@@ -123,17 +125,17 @@ func (r *resource) fieldManager(sub string) (*managedfields.FieldManager, error)
 }
 
 // New implements runtime.ObjectCreater.
-func (r *resource) New(schema.GroupVersionKind) (runtime.Object, error) { return r.blank() }
+func (r *Resource) New(schema.GroupVersionKind) (runtime.Object, error) { return r.Blank() }
 
 // resetFields returns the fields that a write to the object, or to its status, does not change, so that it owns none of them.
-func (r *resource) resetFields(sub string) map[fieldpath.APIVersion]fieldpath.Filter {
+func (r *Resource) resetFields(sub string) map[fieldpath.APIVersion]fieldpath.Filter {
 	var reset *fieldpath.Set
 	switch {
 	case !r.HasStatus:
 		return nil
 	case sub == "":
 		reset = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
-	case r.custom != nil:
+	case r.Custom != nil:
 		reset = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))
 	default:
 		reset = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "labels"), fieldpath.MakePathOrDie("spec"))
@@ -145,6 +147,6 @@ func (r *resource) resetFields(sub string) map[fieldpath.APIVersion]fieldpath.Fi
 	return fieldpath.NewExcludeFilterSetMap(sets)
 }
 
-func (r *resource) typeMeta() metav1.TypeMeta {
+func (r *Resource) TypeMeta() metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: r.GVK.GroupVersion().String(), Kind: r.GVK.Kind}
 }
