@@ -19,6 +19,8 @@ var layers = [][]string{
 	{"pkg/backup", "pkg/cases", "pkg/engine", "pkg/generate", "pkg/migrate", "pkg/scaffold", "pkg/survey", "pkg/webhook"},
 	{"pkg/backup/contents"},
 	{"pkg/backup/archive", "pkg/informers"},
+	{"pkg/informers/connections"},
+	{"pkg/informers/kept"},
 	{"pkg/memcluster"},
 	{"pkg/memcluster/catalog", "pkg/memcluster/store"},
 	{"pkg/memcluster/resource"},

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/corollary-dev/corollary/pkg/informers"
+	"github.com/corollary-dev/corollary/pkg/informers/connections"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
@@ -31,7 +32,7 @@ type activations struct {
 
 // fenced are the connections and the events of one activation.
 type fenced struct {
-	connections *informers.Connections
+	connections *connections.Connections
 	events      events.EventBroadcaster
 }
 
@@ -69,7 +70,7 @@ func (a *activations) of(t *leadership.Tenure) *fenced {
 		return f
 	}
 	cfg := t.Fence(a.cfg)
-	connections, err := informers.NewConnections(cfg)
+	connections, err := connections.NewConnections(cfg)
 	if err != nil { // cannot happen: those without the fence were made of the same configuration
 		panic("preparing the connections of an activation: " + err.Error())
 	}
@@ -84,7 +85,7 @@ func (a *activations) of(t *leadership.Tenure) *fenced {
 }
 
 // connectionsOf are the connections by which a config is carried out.
-func (e *Engine) connectionsOf(g *generation) *informers.Connections {
+func (e *Engine) connectionsOf(g *generation) *connections.Connections {
 	if g.activation == nil {
 		return e.connections
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/informers"
+	"github.com/corollary-dev/corollary/pkg/informers/connections"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -58,7 +59,7 @@ type Options struct {
 // Engine runs operators against one API server. Reload changes the operators while it runs.
 type Engine struct {
 	options     Options
-	connections *informers.Connections
+	connections *connections.Connections
 	activations *activations
 	cluster     *kinds.Cluster
 	informers   *informers.Factory
@@ -87,7 +88,7 @@ type Engine struct {
 // events, metrics and health endpoints.
 func New(cfg *rest.Config, mgr manager.Manager, files []*load.File, o Options) (*Engine, error) {
 	cfg = withSharedRate(cfg)
-	c, err := informers.NewConnections(cfg)
+	c, err := connections.NewConnections(cfg)
 	if err != nil {
 		return nil, err
 	}

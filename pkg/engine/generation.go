@@ -14,6 +14,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/informers"
+	"github.com/corollary-dev/corollary/pkg/informers/connections"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/logging"
@@ -27,7 +28,7 @@ type generation struct {
 	operator *runner
 	file     *load.File
 	digest   string
-	acting   informers.Identity
+	acting   connections.Identity
 	// activation is the tenure of the activation that the config follows; nil for none. noActivation is why it does nothing.
 	activation   *leadership.Tenure
 	noActivation error
@@ -61,7 +62,7 @@ type generation struct {
 func (o *runner) newGeneration(f *load.File) *generation {
 	g := &generation{
 		engine: o.engine, operator: o, file: f, digest: digestOf(f), ended: make(chan struct{}), condition: condition{reason: reasonStarting},
-		confirmedFor: confirmationIn(f), acting: informers.IdentityOf(f),
+		confirmedFor: confirmationIn(f), acting: connections.IdentityOf(f),
 	}
 	g.activation, g.noActivation = o.engine.options.Activation(f)
 	return g
@@ -285,9 +286,9 @@ func (s *session) onWatchResult(key informers.Key, err error, gone context.Cance
 		if s.RecheckKinds(); key.GVR == s.pipeline.Upstream.GVR {
 			s.Add(informers.PriorityNow, 0, s.reconciler.RetryRefused(key.Namespace)...)
 		}
-	case informers.IsNotServed(err) && key.GVR == s.pipeline.Upstream.GVR:
+	case connections.IsNotServed(err) && key.GVR == s.pipeline.Upstream.GVR:
 		gone(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
-	case informers.IsNotServed(err):
+	case connections.IsNotServed(err):
 		s.RecheckKinds()
 	case apierrors.IsForbidden(err):
 		s.generation.setForbidden(key, key.Identity.Forbidden("watching "+key.String(), "get, list and watch on it", err))

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/informers/kept"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -76,7 +77,7 @@ func unsynced(all []stores) []string {
 func (c *Cache) Upstreams() []operator.Ref {
 	var refs []operator.Ref
 	for p := range c.packed() {
-		refs = append(refs, p.ref())
+		refs = append(refs, p.Ref())
 	}
 	return refs
 }
@@ -85,21 +86,21 @@ func (c *Cache) Upstreams() []operator.Ref {
 func (c *Cache) Deleting() []operator.Ref {
 	var refs []operator.Ref
 	for p := range c.packedThat(func(pipeline.MatchResult) bool { return true }) {
-		if len(p.finalizers()) > 0 {
-			refs = append(refs, p.ref())
+		if len(p.Finalizers()) > 0 {
+			refs = append(refs, p.Ref())
 		}
 	}
 	return refs
 }
 
 // packed are the upstreams that the watches show, less those that do not meet watch.matchConditions.
-func (c *Cache) packed() iter.Seq[*packed] { return c.packedThat(pipeline.MatchResult.IsMet) }
+func (c *Cache) packed() iter.Seq[*kept.Packed] { return c.packedThat(pipeline.MatchResult.IsMet) }
 
-func (c *Cache) packedThat(match func(pipeline.MatchResult) bool) iter.Seq[*packed] {
-	return func(yield func(*packed) bool) {
+func (c *Cache) packedThat(match func(pipeline.MatchResult) bool) iter.Seq[*kept.Packed] {
+	return func(yield func(*kept.Packed) bool) {
 		for _, sub := range c.now().upstreams {
 			for _, obj := range sub.list() {
-				if p, ok := obj.(*packed); ok && match(p.match()) && !yield(p) {
+				if p, ok := obj.(*kept.Packed); ok && match(p.MatchResult()) && !yield(p) {
 					return
 				}
 			}
@@ -111,15 +112,15 @@ func (c *Cache) packedThat(match func(pipeline.MatchResult) bool) iter.Seq[*pack
 func (c *Cache) Unknown() map[operator.Ref]error {
 	unknown := map[operator.Ref]error{}
 	for p := range c.packedThat(func(m pipeline.MatchResult) bool { return m.Err != nil }) {
-		unknown[p.ref()] = p.match().Err
+		unknown[p.Ref()] = p.MatchResult().Err
 	}
 	return unknown
 }
 
 // upstream is one of them; nil for none.
-func (c *Cache) upstream(ref operator.Ref) *packed {
-	p, ok := c.now().upstreams.get(ref).(*packed)
-	if !ok || !p.match().IsMet() {
+func (c *Cache) upstream(ref operator.Ref) *kept.Packed {
+	p, ok := c.now().upstreams.get(ref).(*kept.Packed)
+	if !ok || !p.MatchResult().IsMet() {
 		return nil
 	}
 	return p
@@ -128,13 +129,13 @@ func (c *Cache) upstream(ref operator.Ref) *packed {
 // WrittenVersions counts the upstreams by the versions of their kind in which managers wrote them: the given number of versions
 // with the most upstreams, and the others together as OtherVersions. Whoever writes an upstream can forge managedFields.
 func (c *Cache) WrittenVersions(atMost int) map[string]int {
-	alike := map[unique.Handle[writers]]int{}
+	alike := map[unique.Handle[kept.Writers]]int{}
 	for p := range c.packed() {
-		alike[p.writers]++
+		alike[p.Writers]++
 	}
 	counts := map[string]int{}
 	for by, n := range alike {
-		for version := range strings.SplitSeq(strings.TrimSuffix(by.Value().versions, nameEnd), nameEnd) {
+		for version := range strings.SplitSeq(strings.TrimSuffix(by.Value().Versions, kept.NameEnd), kept.NameEnd) {
 			if version != "" {
 				counts[version] += n
 			}
@@ -233,8 +234,8 @@ func candidates(of *sharded, r *reconcile.Reconciler, more []operator.Ref) []ope
 	}
 	for _, sub := range of.upstreams {
 		for _, obj := range sub.list() {
-			if p, ok := obj.(*packed); ok && p.match().IsMet() {
-				seen[p.ref()] = struct{}{}
+			if p, ok := obj.(*kept.Packed); ok && p.MatchResult().IsMet() {
+				seen[p.Ref()] = struct{}{}
 			}
 		}
 	}
@@ -255,8 +256,8 @@ func candidates(of *sharded, r *reconcile.Reconciler, more []operator.Ref) []ope
 // one.
 func (c *Cache) NoteLeftSince(before *Cache, r *reconcile.Reconciler) {
 	for p := range before.packed() {
-		if now, ok := c.now().upstreams.get(p.ref()).(*packed); !ok || now.match().Unmet != "" {
-			r.NoteLeft(p.ref(), p.UID)
+		if now, ok := c.now().upstreams.get(p.Ref()).(*kept.Packed); !ok || now.MatchResult().Unmet != "" {
+			r.NoteLeft(p.Ref(), p.UID)
 		}
 	}
 }
@@ -267,7 +268,7 @@ func (c *Cache) Upstream(ref operator.Ref) (*unstructured.Unstructured, error) {
 	if p == nil {
 		return nil, nil
 	}
-	return p.unpack()
+	return p.Unpack()
 }
 
 // UpstreamUID implements Cache.
@@ -280,14 +281,14 @@ func (c *Cache) UpstreamUID(ref operator.Ref) types.UID {
 
 // Excludes implements Cache.
 func (c *Cache) Excludes(ref operator.Ref) bool {
-	p, ok := c.now().upstreams.get(ref).(*packed)
-	return ok && !p.match().IsMet()
+	p, ok := c.now().upstreams.get(ref).(*kept.Packed)
+	return ok && !p.MatchResult().IsMet()
 }
 
 // HasApplied implements Cache.
 func (c *Cache) HasApplied(ref operator.Ref, manager string) bool {
 	p := c.upstream(ref)
-	return p != nil && p.appliedBy(manager)
+	return p != nil && p.AppliedBy(manager)
 }
 
 // Watches implements Cache.
@@ -325,7 +326,7 @@ func (c *Cache) Live(i int, at operator.Ref) *drift.Live {
 // NoteReturned implements Cache.
 func (c *Cache) NoteReturned(i int, obj *unstructured.Unstructured, live *drift.Live) {
 	for _, sub := range c.objects(i) { // all have one view
-		sub.owner.connections.returned.add(obj, sub.key.View, live)
+		sub.owner.connections.Returned.Add(obj, sub.key.View, live)
 		return
 	}
 }
@@ -355,7 +356,7 @@ func (c *Cache) BeforeObjectsOf(name string) []*drift.Live {
 
 // Input implements Cache.
 func (c *Cache) Input(i int, at operator.Ref) reconcile.Input {
-	if found, ok := c.inputs[i].get(at).(*input); ok {
+	if found, ok := c.inputs[i].get(at).(*kept.Input); ok {
 		return found
 	}
 	return nil
@@ -365,12 +366,12 @@ func (c *Cache) Input(i int, at operator.Ref) reconcile.Input {
 func (c *Cache) Inputs(i int, of *pipeline.Listing) (list []reconcile.Input) {
 	add := func(objects []any) {
 		for _, obj := range objects {
-			if found, ok := obj.(*input); ok {
+			if found, ok := obj.(*kept.Input); ok {
 				list = append(list, found)
 			}
 		}
 	}
-	values := listings(of)
+	values := kept.Listings(of)
 	for at, sub := range c.inputs[i] {
 		if of.Namespace != "" && at.namespace != "" && at.namespace != of.Namespace {
 			continue
@@ -379,7 +380,7 @@ func (c *Cache) Inputs(i int, of *pipeline.Listing) (list []reconcile.Input) {
 			add(sub.list())
 		}
 		for _, value := range values {
-			add(sub.indexed(byListing, value))
+			add(sub.indexed(kept.ByListing, value))
 		}
 	}
 	return list

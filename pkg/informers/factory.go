@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/informers/connections"
+	"github.com/corollary-dev/corollary/pkg/informers/kept"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/source"
@@ -29,7 +31,7 @@ import (
 // a label selector, Fields a field selector; View identifies what the transform keeps. Shards are those whose objects it shows,
 // nil for all; ShardLabel is the label that has the shard of an object, empty for none.
 type Key struct {
-	Identity   Identity
+	Identity   connections.Identity
 	GVR        schema.GroupVersionResource
 	Namespace  string
 	Selector   string
@@ -54,7 +56,7 @@ func (k Key) withoutShards() Key {
 
 // Factory shares informers by Key and stops those without users.
 type Factory struct {
-	connections *Connections
+	connections *connections.Connections
 	indexers    cache.Indexers
 
 	mu   sync.Mutex
@@ -88,7 +90,7 @@ type subscription struct {
 }
 
 // NewFactory makes a factory for the clients of an API server.
-func NewFactory(c *Connections) *Factory {
+func NewFactory(c *connections.Connections) *Factory {
 	return &Factory{connections: c, indexers: indexers, live: map[Key]*sharedWatch{}}
 }
 
@@ -113,13 +115,13 @@ func (w *Factory) subscribeTo(key Key, filter *shardFilter, transform cache.Tran
 			shared.filter = &shardFilter{set: filter.set, keys: filter.keys, byServer: filter.byServer,
 				view: filter.view, cached: shared.cached, notify: func() { shared.notify(key, ErrUnfiltered) }}
 		}
-		mine := w.connections.clientsOf(key.Identity)
-		client, example := mine.objects, runtime.Object(&unstructured.Unstructured{})
+		mine := w.connections.ClientsOf(key.Identity)
+		client, example := mine.Objects, runtime.Object(&unstructured.Unstructured{})
 		switch {
-		case strings.HasPrefix(key.View, packedView):
-			client, example = mine.packed, &packed{}
+		case strings.HasPrefix(key.View, kept.PackedView):
+			client, example = mine.Packed, &kept.Packed{}
 		case strings.HasPrefix(key.View, downstreamView):
-			client, transform = mine.downstreams, w.connections.returned.transform(key.View, transform)
+			client, transform = mine.Downstreams, w.connections.Returned.Transform(key.View, transform)
 		}
 		return w.prepare(key, shared, listWatch(client, key, shared, func() { w.abandon(key, shared) }), example, transform)
 	})

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/informers/kept"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -61,19 +62,19 @@ func (f Feed) upstreams() cache.ResourceEventHandler {
 			f.Queue.Add(PriorityNow, 0, refsOf(obj)...)
 		},
 		UpdateFunc: func(_, after any) {
-			p, ok := after.(*packed)
+			p, ok := after.(*kept.Packed)
 			if !ok {
 				return
 			}
 			f.onUpstream(p)
-			if !f.Reconciler.IsEcho(p.ref(), p.UID, p.ResourceVersion) {
-				f.Queue.Add(PriorityNow, 0, p.ref())
+			if !f.Reconciler.IsEcho(p.Ref(), p.UID, p.ResourceVersion) {
+				f.Queue.Add(PriorityNow, 0, p.Ref())
 			}
 		},
 		DeleteFunc: func(obj any) {
 			if p := f.Reconciler.Pipeline; p.Config.Watch.LabelSelector != nil || p.HasRows() { // it may exist without its labels
 				f.noteLeft(obj)
-			} else if p, ok := unwrapTombstone(obj).(*packed); ok {
+			} else if p, ok := unwrapTombstone(obj).(*kept.Packed); ok {
 				f.Reconciler.NoteUpstreamGone(p.UID)
 				f.noteLastState(obj)
 			}
@@ -90,26 +91,26 @@ func (f Feed) matching(upstreams cache.ResourceEventHandler) cache.ResourceEvent
 	}
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
-			if p, ok := obj.(*packed); !ok || f.isShown(p) {
+			if p, ok := obj.(*kept.Packed); !ok || f.isShown(p) {
 				upstreams.OnAdd(obj, initial)
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			was, ok := before.(*packed)
-			is, isPacked := after.(*packed)
+			was, ok := before.(*kept.Packed)
+			is, isPacked := after.(*kept.Packed)
 			switch {
 			case !ok || !isPacked || f.isShown(is):
 				upstreams.OnUpdate(before, after)
-			case is.match().Unmet != "" && was.match().Unmet == "":
+			case is.MatchResult().Unmet != "" && was.MatchResult().Unmet == "":
 				f.noteLeft(was)
-				f.Queue.Add(PriorityNow, 0, was.ref())
-			case is.match().Err != nil && was.match().Err == nil: // guard may hold what is not done any more
-				f.Queue.Add(PriorityNow, 0, is.ref())
+				f.Queue.Add(PriorityNow, 0, was.Ref())
+			case is.MatchResult().Err != nil && was.MatchResult().Err == nil: // guard may hold what is not done any more
+				f.Queue.Add(PriorityNow, 0, is.Ref())
 			}
 		},
 		DeleteFunc: func(obj any) {
-			p, ok := unwrapTombstone(obj).(*packed)
-			if !ok || p.match().Unmet == "" || f.Reconciler.IsLeaving(p.ref()) {
+			p, ok := unwrapTombstone(obj).(*kept.Packed)
+			if !ok || p.MatchResult().Unmet == "" || f.Reconciler.IsLeaving(p.Ref()) {
 				upstreams.OnDelete(obj)
 			}
 		},
@@ -118,13 +119,13 @@ func (f Feed) matching(upstreams cache.ResourceEventHandler) cache.ResourceEvent
 
 // isShown reports whether an upstream is to be looked at: not if it does not meet the conditions. Where that is not known, only a deletion
 // is carried out, and what it would lose is saved: of one that has nothing, no event costs a request.
-func (f Feed) isShown(p *packed) bool {
-	if p.match().Err != nil && len(p.finalizers()) == 0 && (!decide.MayLose(f.Reconciler.Pipeline.Settings) ||
+func (f Feed) isShown(p *kept.Packed) bool {
+	if p.MatchResult().Err != nil && len(p.Finalizers()) == 0 && (!decide.MayLose(f.Reconciler.Pipeline.Settings) ||
 		!f.Reconciler.HasObjects(p.UID)) {
-		f.Reconciler.NoteUnknown(p.ref(), p.match().Err)
+		f.Reconciler.NoteUnknown(p.Ref(), p.MatchResult().Err)
 		return false
 	}
-	return p.match().Unmet == ""
+	return p.MatchResult().Unmet == ""
 }
 
 // nextTurn is how long each further upstream that waits for the name of a deleted object waits after the one before it: usually the first
@@ -219,8 +220,8 @@ func (f Feed) enqueueNamespace(c *Cache, namespace any) {
 
 // onUpstream handles an upstream that a watch shows.
 func (f Feed) onUpstream(obj any) {
-	if p, ok := obj.(*packed); ok && len(p.finalizers()) > 0 {
-		f.Reconciler.NoteDeleting(p.UID, p.finalizers())
+	if p, ok := obj.(*kept.Packed); ok && len(p.Finalizers()) > 0 {
+		f.Reconciler.NoteDeleting(p.UID, p.Finalizers())
 	}
 }
 
@@ -247,7 +248,7 @@ func (f Feed) inputs(i int) cache.ResourceEventHandler {
 	wake := func(states ...any) {
 		var seen []reconcile.Input
 		for _, state := range states {
-			if one, ok := unwrapTombstone(state).(*input); ok {
+			if one, ok := unwrapTombstone(state).(*kept.Input); ok {
 				seen = append(seen, one)
 			}
 		}
@@ -262,8 +263,8 @@ func (f Feed) inputs(i int) cache.ResourceEventHandler {
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			b, ok := before.(*input)
-			if a, is := after.(*input); ok && is && a.UID == b.UID && a.digest == b.digest {
+			b, ok := before.(*kept.Input)
+			if a, is := after.(*kept.Input); ok && is && a.UID == b.UID && a.Digest() == b.Digest() {
 				return
 			}
 			wake(before, after)
@@ -274,18 +275,18 @@ func (f Feed) inputs(i int) cache.ResourceEventHandler {
 
 // noteLastState reports the last state of an upstream that was deleted without a deletionTimestamp.
 func (f Feed) noteLastState(obj any) {
-	p, ok := obj.(*packed) // not one whose deletion the watch has missed
-	if !ok || !p.match().IsMet() || len(p.finalizers()) > 0 || f.Reconciler.Pipeline.Config.Conventions.Finalizer == "" {
+	p, ok := obj.(*kept.Packed) // not one whose deletion the watch has missed
+	if !ok || !p.MatchResult().IsMet() || len(p.Finalizers()) > 0 || f.Reconciler.Pipeline.Config.Conventions.Finalizer == "" {
 		return
 	}
-	if last, err := p.unpack(); err == nil {
+	if last, err := p.Unpack(); err == nil {
 		f.Reconciler.NoteDeletedWithFinalizer(last)
 	}
 }
 
 // noteLeft reports that the watch no longer shows an upstream.
 func (f Feed) noteLeft(obj any) {
-	if p, ok := unwrapTombstone(obj).(*packed); ok {
-		f.Reconciler.NoteLeft(p.ref(), p.UID)
+	if p, ok := unwrapTombstone(obj).(*kept.Packed); ok {
+		f.Reconciler.NoteLeft(p.Ref(), p.UID)
 	}
 }

@@ -2,118 +2,28 @@ package informers
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"reflect"
 	goruntime "runtime"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/informers/kept"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
-
-// TestDictionariesAreWorthIt: anyone who may create an object cannot make all others of its kind large.
-func TestDictionariesAreWorthIt(t *testing.T) {
-	t.Parallel()
-	random := rand.New(rand.NewPCG(1, 2))
-	hex := func(n int) string {
-		var b strings.Builder
-		for b.Len() < n {
-			fmt.Fprintf(&b, "%016x", random.Uint64())
-		}
-		return b.String()[:n]
-	}
-	const usual = `{"apiVersion":"example.com/v1","kind":"App","metadata":{"name":"app-%s","namespace":"team-%s","labels":{"app.kubernetes.io/part-of":` +
-		`"platform"}},"spec":{"storageClassName":"fast","accessModes":["ReadWriteOnce"],"image":"registry.example.com/app","resources":{"limits":` +
-		`{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"100m","memory":"128Mi"}},"tolerations":[{"key":"node.kubernetes.io/not-ready","operator":` +
-		`"Exists","effect":"NoExecute"}]},"status":{"conditions":[{"type":"Ready","status":"True","reason":"Ready","message":"every downstream is` +
-		` ready","lastTransitionTime":"2024-01-01T00:00:00Z"}]}}`
-	for _, row := range []struct {
-		reason string
-		odd    func(i int) bool // which objects are as long as a dictionary may be, and like no other
-	}{
-		{"none is odd", func(int) bool { return false }},
-		{"the first one that may be a dictionary is", func(i int) bool { return i == period }},
-		{"a later one is", func(i int) bool { return i == 5*period }},
-		{"those that come first are", func(i int) bool { return i < 2*period }},
-		{"one of ten is", func(i int) bool { return i%10 == 0 }},
-	} {
-		kind := schema.GroupVersionKind{Group: "example.com", Kind: "App"}
-		all, size, n := newTexts(), 0, 0
-		for i := range 8 * trialEvery {
-			if row.odd(i) {
-				all.compress(kind, fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"App","spec":{"a":%q}}`, hex(maxDictionary-100)))
-			} else if made := all.compress(kind, fmt.Appendf(nil, usual, hex(6), hex(1))); i >= 4*trialEvery {
-				size, n = size+len(made.compressed), n+1
-			}
-		}
-		if each := size / n; each > 80 { // without a dictionary, 400
-			t.Errorf("%s: the others take %d bytes each", row.reason, each)
-		}
-	}
-}
-
-// TestPackedAlike: a list and a watch keep the same of an object.
-func TestPackedAlike(t *testing.T) {
-	t.Parallel()
-	const fields = `[{"apiVersion":"example.com/v1","fieldsType":"FieldsV1","fieldsV1":{},"manager":"a","operation":"Apply"}]`
-	for reason, in := range map[string]string{
-		"managedFields are half of it":                   `{"apiVersion":"example.com/v1","kind":"App","metadata":{"managedFields":` + fields + `,"name":"n","uid":"u"}}`,
-		"a field of the same name and value comes first": `{"apiVersion":"example.com/v1","data":{"managedFields":` + fields + `},"kind":"App","metadata":{"managedFields":` + fields + `,"name":"n"}}`,
-		"an empty list":                             `{"apiVersion":"example.com/v1","kind":"App","metadata":{"managedFields":[],"name":"n"}}`,
-		"it is being deleted":                       `{"apiVersion":"example.com/v1","kind":"App","metadata":{"name":"n","finalizers":["a/b"],"deletionTimestamp":"2024-01-01T00:00:00Z"}}`,
-		"a kind named like the answer to a failure": `{"apiVersion":"example.com/v1","kind":"Status","metadata":{"name":"n","uid":"u"}}`,
-	} {
-		var want, source map[string]any
-		if err := errors.Join(utiljson.Unmarshal([]byte(in), &want), utiljson.Unmarshal([]byte(in), &source)); err != nil {
-			t.Fatal(err)
-		}
-		delete(want["metadata"].(map[string]any), "managedFields")
-		watched, _, err := packedCodec{texts: newTexts()}.Decode([]byte(in), nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		listed, err := newTexts().pack(&unstructured.Unstructured{Object: source})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for from, obj := range map[string]any{"a watch": watched, "a list": listed} {
-			p, ok := obj.(*packed)
-			if !ok {
-				t.Errorf("%s: of %s, it is a %T", reason, from, obj)
-				continue
-			}
-			u, err := p.unpack()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, wanted := string(must(utiljson.Marshal(u.Object))), string(must(utiljson.Marshal(want))); got != wanted {
-				t.Errorf("%s: of %s, it is\n%s, want\n%s", reason, from, got, wanted)
-			}
-			if w := watched.(*packed); p.writers != w.writers || !slices.Equal(p.finalizers(), w.finalizers()) || p.identity != w.identity {
-				t.Errorf("%s: of %s, it is %+v, want %+v", reason, from, p, w)
-			}
-			if plain, _ := p.text.dictionary.decoders.Get().(*decoder).DecodeAll(p.text.compressed, nil); strings.Count(string(plain), `"a"`) > strings.Count(in, `"data"`) {
-				t.Errorf("%s: of %s, managedFields are kept: %s", reason, from, plain)
-			}
-		}
-	}
-}
 
 // object returns a ConfigMap with an owner reference of an upstream with the uid "mine", or without.
 func object(name, version string, mine bool) *unstructured.Unstructured {
@@ -222,7 +132,7 @@ func TestSharedObjectsAreNotChanged(t *testing.T) {
 					if known {
 						f.passesOn(before, false)
 					}
-					codec := returnedCodec{returned: &returned{}}
+					codec := kept.ReturnedCodec{Returned: &kept.Returned{}}
 					written := object("a", "2", true)
 					written.SetOwnerReferences(nil)
 					written.SetAnnotations(map[string]string{view.OwnerAnnotation: "n/b/other", view.Previous.OwnerAnnotation: "n/c/old"})
@@ -230,11 +140,11 @@ func TestSharedObjectsAreNotChanged(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					codec.returned.add(written, "view", live)
+					codec.Returned.Add(written, "view", live)
 					want := written.DeepCopy()
 					e, shown := f.event(watch.Event{Type: kind, Object: decodeWith(t, codec, textOf(t, written))}, nil, false)
 					if shown {
-						made, err := codec.returned.transform("view", view.Transform())(e.Object)
+						made, err := codec.Returned.Transform("view", view.Transform())(e.Object)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -463,4 +373,26 @@ func TestClosedWatchHasNotFailed(t *testing.T) {
 			t.Errorf("during=%t: it counts as interrupted", during)
 		}
 	}
+}
+
+func decodeWith(t *testing.T, codec runtime.Decoder, text string) *unstructured.Unstructured {
+	t.Helper()
+	obj, _, err := codec.Decode([]byte(text), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		t.Fatalf("decoded %T", obj)
+	}
+	return u
+}
+
+func textOf(t *testing.T, u *unstructured.Unstructured) string {
+	t.Helper()
+	text, err := json.Marshal(u.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

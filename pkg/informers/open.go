@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/informers/connections"
+	"github.com/corollary-dev/corollary/pkg/informers/kept"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -19,14 +21,14 @@ import (
 type watcher struct {
 	*Cache
 	factory *Factory
-	as      Identity
+	as      connections.Identity
 	feed    Feed
 }
 
 // Open opens the watches of a cache, with an identity's permissions: of all objects, or of those in sets of shards where sets is
 // not nil. It does not wait for the first lists, and sets the selectors of the reconciler. Close ends the watches, also after an
 // error.
-func (c *Cache) Open(f *Factory, as Identity, feed Feed, sets []*ShardSet) error {
+func (c *Cache) Open(f *Factory, as connections.Identity, feed Feed, sets []*ShardSet) error {
 	w := &watcher{Cache: c, factory: f, as: as, feed: feed}
 	c.opener, c.within = w, namespacesOf(w.pipeline.Config.Watch.Namespaces, w.pipeline.Upstream.Namespaced)
 	var err error
@@ -131,7 +133,7 @@ func (s *sharded) clone() *sharded {
 }
 
 // texts compresses what the cache keeps.
-func (w *watcher) texts() *texts { return w.factory.connections.texts }
+func (w *watcher) texts() *kept.Texts { return w.factory.connections.Texts }
 
 // openUpstreams watches the upstreams.
 func (w *watcher) openUpstreams(open stores, set *ShardSet) (err error) {
@@ -144,9 +146,9 @@ func (w *watcher) openUpstreams(open stores, set *ShardSet) (err error) {
 	}
 	for _, ns := range w.within {
 		key := Key{Identity: w.as, GVR: w.pipeline.Upstream.GVR, Namespace: ns, Selector: w.feed.Reconciler.Selector.String(),
-			View: packedViewOf(w.pipeline), Shards: set}
+			View: kept.PackedViewOf(w.pipeline), Shards: set}
 		if err := w.keep(open, part{ns, set}, func() (*subscription, error) {
-			return w.factory.subscribeTo(key, filter, w.texts().packMatching(w.pipeline), w.feed.matching(w.feed.upstreams()), w.feed.OnWatchResult)
+			return w.factory.subscribeTo(key, filter, w.texts().PackMatching(w.pipeline), w.feed.matching(w.feed.upstreams()), w.feed.OnWatchResult)
 		}); err != nil {
 			return err
 		}
@@ -240,7 +242,7 @@ func (w *watcher) openInput(i int, source *pipeline.InputSource) error {
 		if name := source.Config.FixedName; name != "" {
 			key.Fields = "metadata.name=" + name
 		}
-		sub, err := w.factory.subscribe(key, w.texts().keepInput(source.View), w.feed.inputs(i), w.feed.OnWatchResult)
+		sub, err := w.factory.subscribe(key, w.texts().KeepInput(source.View), w.feed.inputs(i), w.feed.OnWatchResult)
 		if err != nil {
 			return err
 		}

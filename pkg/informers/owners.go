@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/informers/kept"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
@@ -42,8 +43,8 @@ var indexers = cache.Indexers{
 		}
 		return uids, nil
 	},
-	byBeforeOwner: beforeOwners,
-	byListing:     listingsOf,
+	byBeforeOwner:  beforeOwners,
+	kept.ByListing: kept.ListingsOf,
 }
 
 // ownersOf is marksOf(live).uids(), without the references in between: it is called for each object of an index or list.

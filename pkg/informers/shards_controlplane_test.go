@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/informers/connections"
+	"github.com/corollary-dev/corollary/pkg/informers/kept"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
@@ -29,14 +31,14 @@ func TestShardsOfAnAPIServerThatFilters(t *testing.T) {
 		}
 	}
 	create(0, objects/2)
-	connections, err := NewConnections(testkit.Config(t))
+	connections, err := connections.NewConnections(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	factory, set := NewFactory(connections), NewShardSet(shards.Ring{N: 4}, 0, 1)
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	filter := &shardFilter{set: set, keys: uidOf, byServer: true}
-	sub, err := factory.subscribeTo(Key{GVR: configMaps, Namespace: ns, View: packedView, Shards: set}, filter, connections.texts.pack,
+	sub, err := factory.subscribeTo(Key{GVR: configMaps, Namespace: ns, View: kept.PackedView, Shards: set}, filter, connections.Texts.Pack,
 		cache.ResourceEventHandlerFuncs{}, func(Key, error) {})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +65,7 @@ func TestShardsOfAnAPIServerThatFilters(t *testing.T) {
 	shows("after events", 0, 1)
 	stale := map[string]any{}
 	for _, key := range sub.indexer().ListKeys() {
-		if obj := sub.get(key); set.ring.Of(uidOf(obj.(*packed))[0]) == 1 {
+		if obj := sub.get(key); set.ring.Of(uidOf(obj.(*kept.Packed))[0]) == 1 {
 			stale[key] = obj
 		}
 	}
@@ -78,7 +80,7 @@ func TestShardsOfAnAPIServerThatFilters(t *testing.T) {
 		}
 	}
 	for _, obj := range sub.list() {
-		if p := obj.(*packed); stale[ns+"/"+p.Name] != nil {
+		if p := obj.(*kept.Packed); stale[ns+"/"+p.Name] != nil {
 			t.Errorf("%s is listed though its shard was dropped", p.Name)
 		}
 	}

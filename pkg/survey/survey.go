@@ -19,6 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
+	"github.com/corollary-dev/corollary/pkg/informers/connections"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -60,7 +61,7 @@ type Progress struct {
 // surveys share watches as operators do.
 type Surveyor struct {
 	options     Options
-	connections *informers.Connections
+	connections *connections.Connections
 	informers   *informers.Factory
 	cluster     *kinds.Cluster
 	absences    *kinds.Absences
@@ -76,7 +77,7 @@ func NewSurveyor(cfg *rest.Config, o Options) (*Surveyor, error) {
 	if o.Log.IsZero() {
 		o.Log = logr.Discard()
 	}
-	c, err := informers.NewConnections(cfg)
+	c, err := connections.NewConnections(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +137,7 @@ func (s *Surveyor) open(ctx context.Context, file *load.File) (*Survey, error) {
 	v := &Survey{surveyor: s, cache: informers.NewCache(p), pending: newPendingRefs(), failed: map[informers.Key]string{}}
 	v.reconciler = &reconcile.Reconciler{
 		Name: file.Metadata.Name, Pipeline: p, Cache: v.cache, Kinds: s.absences, Host: v, Log: s.options.Log, Recorder: silentRecorder{},
-		Client:      apply.New(s.connections.Objects(informers.Identity{}), p.Config.Conventions.FieldManager),
+		Client:      apply.New(s.connections.Objects(connections.Identity{}), p.Config.Conventions.FieldManager),
 		RenderSlots: s.slots, SlotWait: reconcileTimeout, ReportsLeftovers: true,
 	}
 	v.live, v.end = context.WithCancelCause(ctx)
@@ -144,7 +145,7 @@ func (s *Surveyor) open(ctx context.Context, file *load.File) (*Survey, error) {
 		return v, nil
 	}
 	feed := informers.Feed{Reconciler: v.reconciler, Queue: v.pending, OnWatchResult: v.onWatchResult}
-	if err := v.cache.Open(s.informers, informers.Identity{}, feed, nil); err != nil {
+	if err := v.cache.Open(s.informers, connections.Identity{}, feed, nil); err != nil {
 		v.Close()
 		return nil, err
 	}
@@ -252,7 +253,7 @@ func (v *Survey) onWatchResult(key informers.Key, err error) {
 		v.end(errors.New(key.Identity.Forbidden("watching "+key.String(), "get, list and watch on it", err)))
 	case errors.Is(err, informers.ErrSetBack):
 		v.end(fmt.Errorf("watching %s: %w", key, err))
-	case upstream && informers.IsNotServed(err):
+	case upstream && connections.IsNotServed(err):
 		v.end(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
 	}
 }
@@ -446,7 +447,7 @@ func (v *Survey) Preview(ctx context.Context, ref operator.Ref) (*reconcile.Find
 
 // dryClient makes the client of one reconciliation.
 func (v *Survey) dryClient(answers *apply.DryRun) *apply.Client {
-	objects := v.surveyor.connections.Objects(informers.Identity{})
+	objects := v.surveyor.connections.Objects(connections.Identity{})
 	return apply.New(objects, v.reconciler.Pipeline.Config.Conventions.FieldManager, apply.WithDryRun(answers))
 }
 

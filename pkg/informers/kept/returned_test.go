@@ -1,4 +1,4 @@
-package informers
+package kept
 
 import (
 	"encoding/json"
@@ -46,10 +46,10 @@ func TestReturned(t *testing.T) {
 			"another version of the kind": {func(u *unstructured.Unstructured) { u.SetAPIVersion("v2") }, false},
 		} {
 			t.Run(name+"/"+reason, func(t *testing.T) {
-				codec := returnedCodec{returned: &returned{}}
+				codec := ReturnedCodec{Returned: &Returned{}}
 				written := decodeWith(t, codec, text)
 				live := &drift.Live{Name: "live"}
-				codec.returned.add(written, "view", live)
+				codec.Returned.Add(written, "view", live)
 				seen := written.DeepCopy()
 				c.change(seen)
 				shown := decodeWith(t, codec, textOf(t, seen))
@@ -60,7 +60,7 @@ func TestReturned(t *testing.T) {
 					t.Errorf("a watch shows %s, want %s", got, want)
 				}
 				for view, want := range map[string]bool{"view": c.same, "other view": false} {
-					made, err := codec.returned.transform(view, again)(shown)
+					made, err := codec.Returned.Transform(view, again)(shown)
 					if err != nil || (made == any(live)) != want {
 						t.Errorf("%s: made %v, %v", view, made, err)
 					}
@@ -77,23 +77,23 @@ var again cache.TransformFunc = func(any) (any, error) { return &drift.Live{Name
 
 // TestReturnedIsNotKept: what nobody else holds is not kept in memory, and objects beyond the last ones are forgotten.
 func TestReturnedIsNotKept(t *testing.T) {
-	r := &returned{}
-	held := decodeWith(t, objectCodec{}, settings["Kubernetes"])
+	r := &Returned{}
+	held := decodeWith(t, ObjectCodec{}, settings["Kubernetes"])
 	for i := range len(r.last) {
 		one := held.DeepCopy()
 		one.SetUID(types.UID(fmt.Sprint(i)))
-		r.add(one, "view", &drift.Live{})
+		r.Add(one, "view", &drift.Live{})
 	}
 	goruntime.GC()
 	if !r.isEmpty() {
 		t.Error("objects are kept in memory")
 	}
-	r.add(held, "view", &drift.Live{})
+	r.Add(held, "view", &drift.Live{})
 	if r.isEmpty() || r.object(versionOf(held)) != held {
 		t.Error("an object that is in memory was not found")
 	}
 	for range len(r.last) {
-		r.add(held.DeepCopy(), "view", &drift.Live{})
+		r.Add(held.DeepCopy(), "view", &drift.Live{})
 	}
 	if r.object(versionOf(held)) == held {
 		t.Error("an old response is still there")

@@ -1,4 +1,5 @@
-package informers
+// Package connections makes clients for API servers: one set for each identity that operators act as.
+package connections
 
 import (
 	"errors"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/informers/kept"
 )
 
 // Identity is who sends an operator's requests: an impersonated ServiceAccount or, if it is zero, the process itself. Watches
@@ -45,19 +47,19 @@ func (i Identity) Forbidden(doing, needs string, err error) string {
 
 // clients are the clients of one identity.
 type clients struct {
-	objects dynamic.Interface
-	packed  dynamic.Interface // brings upstreams packed
-	// downstreams reads no object again that a write has returned.
-	downstreams dynamic.Interface
+	Objects dynamic.Interface
+	Packed  dynamic.Interface // brings upstreams packed
+	// Downstreams reads no object again that a write has returned.
+	Downstreams dynamic.Interface
 }
 
 // Connections makes clients for identities. They share connections, and one rate limit if there is one.
 type Connections struct {
 	cfg  *rest.Config
 	http *http.Client
-	// returned are the objects that writes returned, whoever's: a watch shows no more of them.
-	returned *returned
-	texts    *texts
+	// Returned are the objects that writes returned, whoever's: a watch shows no more of them.
+	Returned *kept.Returned
+	Texts    *kept.Texts
 
 	mu      sync.Mutex
 	clients map[Identity]clients
@@ -74,7 +76,7 @@ func NewConnections(cfg *rest.Config) (*Connections, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection: %w", err)
 	}
-	c := &Connections{cfg: cfg, http: httpClient, returned: &returned{}, texts: newTexts(), clients: map[Identity]clients{}}
+	c := &Connections{cfg: cfg, http: httpClient, Returned: &kept.Returned{}, Texts: kept.NewTexts(), clients: map[Identity]clients{}}
 	if c.clients[Identity{}], err = c.connect(httpClient); err != nil {
 		return nil, err
 	}
@@ -82,23 +84,23 @@ func NewConnections(cfg *rest.Config) (*Connections, error) {
 }
 
 func (c *Connections) connect(httpClient *http.Client) (clients, error) {
-	objects, err := newDynamic(c.cfg, httpClient, objectCodec{})
+	objects, err := kept.NewDynamic(c.cfg, httpClient, kept.ObjectCodec{})
 	if err != nil {
 		return clients{}, err
 	}
-	packed, err := newDynamic(c.cfg, httpClient, packedCodec{texts: c.texts})
+	packed, err := kept.NewDynamic(c.cfg, httpClient, kept.PackedCodec{Texts: c.Texts})
 	if err != nil {
 		return clients{}, err
 	}
-	downstreams, err := newDynamic(c.cfg, httpClient, returnedCodec{returned: c.returned})
-	return clients{objects: objects, packed: packed, downstreams: downstreams}, err
+	downstreams, err := kept.NewDynamic(c.cfg, httpClient, kept.ReturnedCodec{Returned: c.Returned})
+	return clients{Objects: objects, Packed: packed, Downstreams: downstreams}, err
 }
 
 // Objects is the client of an identity.
-func (c *Connections) Objects(i Identity) dynamic.Interface { return c.clientsOf(i).objects }
+func (c *Connections) Objects(i Identity) dynamic.Interface { return c.ClientsOf(i).Objects }
 
-// clientsOf returns the clients of an identity.
-func (c *Connections) clientsOf(i Identity) clients {
+// ClientsOf returns the clients of an identity.
+func (c *Connections) ClientsOf(i Identity) clients {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if made, ok := c.clients[i]; ok {

@@ -1,4 +1,6 @@
-package informers
+// Package kept makes of the objects that watches bring what a cache keeps of them: upstreams and inputs as compressed JSON, with what is
+// asked of them without reading that.
+package kept
 
 import (
 	"bytes"
@@ -13,19 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// packed is an upstream in the cache: what watches need of it, and the whole as compressed JSON. Most upstreams are read once
+// Packed is an upstream in the cache: what watches need of it, and the whole as compressed JSON. Most upstreams are read once
 // and then stay for days, and a tree of Go maps takes two to five times the memory.
-type packed struct {
+type Packed struct {
 	identity
 	text text
-	// writers is what managedFields say, which text does not contain. Most upstreams share one.
-	writers unique.Handle[writers]
+	// Writers is what managedFields say, which text does not contain. Most upstreams share one.
+	Writers unique.Handle[Writers]
 	// extras is nil for most upstreams.
 	extras *packedExtras
 }
@@ -38,15 +39,15 @@ type packedExtras struct {
 	annotations map[string]string // of a bookmark, where an informer reads them
 }
 
-func (p *packed) match() (result pipeline.MatchResult) {
+func (p *Packed) MatchResult() (result pipeline.MatchResult) {
 	if p.extras != nil {
 		result = p.extras.match
 	}
 	return result
 }
 
-// finalizers are those of an upstream that is being deleted.
-func (p *packed) finalizers() []string {
+// Finalizers are those of an upstream that is being deleted.
+func (p *Packed) Finalizers() []string {
 	if p.extras == nil {
 		return nil
 	}
@@ -54,57 +55,57 @@ func (p *packed) finalizers() []string {
 }
 
 // GetAnnotations returns those of a bookmark.
-func (p *packed) GetAnnotations() map[string]string {
+func (p *Packed) GetAnnotations() map[string]string {
 	if p.extras == nil {
 		return nil
 	}
 	return p.extras.annotations
 }
 
-// writers are the managers with an Apply entry in managedFields, and the versions of its kind in which an object was written.
+// Writers are the managers with an Apply entry in managedFields, and the versions of its kind in which an object was written.
 // Each name ends with nameEnd.
-type writers struct{ appliers, versions string }
+type Writers struct{ appliers, Versions string }
 
-// packedView is the view of upstreams, with the conditions of those that are not all.
-const packedView = "packed"
+// PackedView is the view of upstreams, with the conditions of those that are not all.
+const PackedView = "packed"
 
-// packedViewOf is the view of a pipeline's upstreams.
-func packedViewOf(p *pipeline.Pipeline) string {
+// PackedViewOf is the view of a pipeline's upstreams.
+func PackedViewOf(p *pipeline.Pipeline) string {
 	if !p.HasMatchConditions() {
-		return packedView
+		return PackedView
 	}
 	text, err := json.Marshal([]any{p.Config.Watch.MatchConditions, p.Params()})
 	if err != nil {
 		panic("writing conditions as JSON: " + err.Error()) // they came from JSON: cannot happen
 	}
-	return packedView + " " + string(text)
+	return PackedView + " " + string(text)
 }
 
-// packMatching is pack for the upstreams of a pipeline.
-func (t *texts) packMatching(p *pipeline.Pipeline) cache.TransformFunc {
+// PackMatching is pack for the upstreams of a pipeline.
+func (t *Texts) PackMatching(p *pipeline.Pipeline) func(any) (any, error) {
 	if !p.HasMatchConditions() {
-		return t.pack
+		return t.Pack
 	}
 	return func(obj any) (any, error) {
-		made, err := t.pack(obj)
-		found, ok := made.(*packed)
-		if err != nil || !ok || !found.match().IsMet() { // an informer transforms what a first watch brings twice
+		made, err := t.Pack(obj)
+		found, ok := made.(*Packed)
+		if err != nil || !ok || !found.MatchResult().IsMet() { // an informer transforms what a first watch brings twice
 			return made, err
 		}
-		whole, err := found.unpack()
+		whole, err := found.Unpack()
 		if err != nil {
 			return nil, err
 		}
 		made = found
 		if match := p.Match(whole); !match.IsMet() {
-			made = &packed{identity: found.identity, extras: &packedExtras{match: match, finalizers: found.finalizers()}}
+			made = &Packed{identity: found.identity, extras: &packedExtras{match: match, finalizers: found.Finalizers()}}
 		}
 		return made, nil
 	}
 }
 
-// pack is the transform of packedView. Watches bring packed objects; lists, which an informer falls back to, do not.
-func (t *texts) pack(obj any) (any, error) {
+// Pack is the transform of packedView. Watches bring packed objects; lists, which an informer falls back to, do not.
+func (t *Texts) Pack(obj any) (any, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return obj, nil
@@ -113,31 +114,31 @@ func (t *texts) pack(obj any) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("packing %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
-	made, _, err := packedCodec{texts: t}.Decode(text, nil, nil)
+	made, _, err := PackedCodec{Texts: t}.Decode(text, nil, nil)
 	return made, err
 }
 
-// nameEnd ends each name in writers: no name of a manager has it.
-const nameEnd = "\x00"
+// NameEnd ends each name in writers: no name of a manager has it.
+const NameEnd = "\x00"
 
 // writersIn reads the JSON of managedFields of an object of a group. It searches for what API servers write, with operation
 // after manager; within fieldsV1, quotes are escaped.
-func writersIn(fields []byte, group string) unique.Handle[writers] {
+func writersIn(fields []byte, group string) unique.Handle[Writers] {
 	var appliers strings.Builder
 	for name, after := range valuesOf("manager", fields) {
 		if bytes.HasPrefix(after, []byte(`,"operation":"Apply"`)) {
 			appliers.Write(name)
-			appliers.WriteString(nameEnd)
+			appliers.WriteString(NameEnd)
 		}
 	}
 	var versions []string
 	for name := range valuesOf("apiVersion", fields) {
 		if gv, err := schema.ParseGroupVersion(string(name)); err == nil && gv.Group == group {
-			versions = append(versions, gv.Version+nameEnd)
+			versions = append(versions, gv.Version+NameEnd)
 		}
 	}
 	slices.Sort(versions)
-	return unique.Make(writers{appliers.String(), strings.Join(slices.Compact(versions), "")})
+	return unique.Make(Writers{appliers.String(), strings.Join(slices.Compact(versions), "")})
 }
 
 // valuesOf are the strings under a key in JSON, and what follows them.
@@ -157,15 +158,15 @@ func valuesOf(key string, text []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-func (p *packed) ref() operator.Ref { return operator.Ref{Namespace: p.Namespace, Name: p.Name} }
+func (p *Packed) Ref() operator.Ref { return operator.Ref{Namespace: p.Namespace, Name: p.Name} }
 
-// appliedBy reports whether the manager has an Apply entry.
-func (p *packed) appliedBy(manager string) bool {
-	return strings.Contains(nameEnd+p.writers.Value().appliers, nameEnd+manager+nameEnd)
+// AppliedBy reports whether the manager has an Apply entry.
+func (p *Packed) AppliedBy(manager string) bool {
+	return strings.Contains(NameEnd+p.Writers.Value().appliers, NameEnd+manager+NameEnd)
 }
 
-// unpack returns the object without managedFields, as a copy of its own.
-func (p *packed) unpack() (*unstructured.Unstructured, error) {
+// Unpack returns the object without managedFields, as a copy of its own.
+func (p *Packed) Unpack() (*unstructured.Unstructured, error) {
 	object, err := p.text.object()
 	if err != nil {
 		return nil, fmt.Errorf("unpacking %s/%s: %w", p.Namespace, p.Name, err)
@@ -189,7 +190,7 @@ func share(fields map[string]any, field, text string) {
 }
 
 // GetObjectKind and DeepCopyObject make it a runtime.Object, as an informer requires.
-func (p *packed) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+func (p *Packed) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 // DeepCopyObject returns p itself, which never changes.
-func (p *packed) DeepCopyObject() runtime.Object { return p }
+func (p *Packed) DeepCopyObject() runtime.Object { return p }

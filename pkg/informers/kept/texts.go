@@ -1,4 +1,4 @@
-package informers
+package kept
 
 import (
 	"bytes"
@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// texts compresses the JSON of cached objects. Objects of one kind are alike, so that each is compressed by means of another one of
+// Texts compresses the JSON of cached objects. Objects of one kind are alike, so that each is compressed by means of another one of
 // its kind: what is left of it is little more than what only it has.
-type texts struct {
+type Texts struct {
 	// plain is the empty dictionary: with it, each object is compressed by itself.
 	plain *dictionary
 
@@ -19,8 +19,8 @@ type texts struct {
 	kinds map[schema.GroupVersionKind]*kindTexts
 }
 
-func newTexts() *texts {
-	return &texts{plain: newDictionary(nil), kinds: map[schema.GroupVersionKind]*kindTexts{}}
+func NewTexts() *Texts {
+	return &Texts{plain: newDictionary(nil), kinds: map[schema.GroupVersionKind]*kindTexts{}}
 }
 
 // kindTexts is what is known of the texts of a kind. Now and then, a text is tried as the dictionary, and stays it if the next ones become
@@ -86,7 +86,7 @@ const (
 )
 
 // compress compresses the JSON of an object of a kind.
-func (t *texts) compress(kind schema.GroupVersionKind, json []byte) text {
+func (t *Texts) compress(kind schema.GroupVersionKind, json []byte) text {
 	d := t.dictionaryFor(kind, json)
 	e := d.encoders.Get().(*encoder)
 	defer d.encoders.Put(e)
@@ -98,7 +98,7 @@ func (t *texts) compress(kind schema.GroupVersionKind, json []byte) text {
 
 // note notes the relative size of a text. At the end of a trial, a dictionary has to be better by a tenth to stay: previous ones are kept
 // as long as their texts.
-func (t *texts) note(kind schema.GroupVersionKind, d *dictionary, size float64) {
+func (t *Texts) note(kind schema.GroupVersionKind, d *dictionary, size float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.kinds[kind]
@@ -118,7 +118,7 @@ func (t *texts) note(kind schema.GroupVersionKind, d *dictionary, size float64) 
 }
 
 // dictionaryFor is the dictionary for an object of a kind. A part of an object is none, since a status comes last.
-func (t *texts) dictionaryFor(kind schema.GroupVersionKind, json []byte) *dictionary {
+func (t *Texts) dictionaryFor(kind schema.GroupVersionKind, json []byte) *dictionary {
 	if kind.Group == "" && kind.Kind == "Secret" { // a dictionary stays in memory after its object is deleted
 		return t.plain
 	}

@@ -1,4 +1,4 @@
-package informers
+package kept
 
 import (
 	"fmt"
@@ -7,15 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// input is an input in the cache: what is read of it, as compressed JSON, and its digest. An event that does not change the
+// Input is an input in the cache: what is read of it, as compressed JSON, and its digest. An event that does not change the
 // digest is ignored.
-type input struct {
+type Input struct {
 	identity
 	digest drift.Sum
 	text   text
@@ -24,13 +23,13 @@ type input struct {
 }
 
 // GetObjectKind makes it a runtime.Object, as an informer requires.
-func (i *input) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+func (i *Input) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 // DeepCopyObject returns i itself, which never changes.
-func (i *input) DeepCopyObject() runtime.Object { return i }
+func (i *Input) DeepCopyObject() runtime.Object { return i }
 
-// keepInput is the transform of an input's view.
-func (t *texts) keepInput(view pipeline.InputView) cache.TransformFunc {
+// KeepInput is the transform of an input's view.
+func (t *Texts) KeepInput(view pipeline.InputView) func(any) (any, error) {
 	return func(obj any) (any, error) {
 		u, ok := obj.(*unstructured.Unstructured)
 		if !ok {
@@ -41,7 +40,7 @@ func (t *texts) keepInput(view pipeline.InputView) cache.TransformFunc {
 		if err != nil {
 			return nil, fmt.Errorf("packing %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 		}
-		return &input{
+		return &Input{
 			identity: identityOf(u), digest: drift.Digest(cut), text: t.compress(u.GroupVersionKind(), text),
 			listed: view.Matching != nil, match: view.Match(u.Object),
 		}, nil
@@ -49,21 +48,21 @@ func (t *texts) keepInput(view pipeline.InputView) cache.TransformFunc {
 }
 
 // Match implements pipeline.Object.
-func (i *input) Match() pipeline.Match { return i.match }
+func (i *Input) Match() pipeline.Match { return i.match }
 
-// byListing indexes the objects of inputs that are lists: by namespace, by namespace and key, and by key.
-const byListing = "listing"
+// ByListing indexes the objects of inputs that are lists: by namespace, by namespace and key, and by key.
+const ByListing = "listing"
 
-func listingsOf(obj any) ([]string, error) {
-	i, ok := obj.(*input)
+func ListingsOf(obj any) ([]string, error) {
+	i, ok := obj.(*Input)
 	if !ok || !i.listed {
 		return nil, nil
 	}
 	return []string{i.Namespace, i.Namespace + "/" + i.match.Key, "/" + i.match.Key}, nil
 }
 
-// listings are the values of byListing under which the objects of a list are; none means all.
-func listings(of *pipeline.Listing) []string {
+// Listings are the values of byListing under which the objects of a list are; none means all.
+func Listings(of *pipeline.Listing) []string {
 	switch {
 	case of.Key != "":
 		return []string{of.Namespace + "/" + of.Key, of.Namespace + "/"} // without a key, only the expression decides
@@ -74,10 +73,10 @@ func listings(of *pipeline.Listing) []string {
 }
 
 // Digest implements Input.
-func (i *input) Digest() drift.Sum { return i.digest }
+func (i *Input) Digest() drift.Sum { return i.digest }
 
 // Unpack implements Input.
-func (i *input) Unpack() (map[string]any, error) {
+func (i *Input) Unpack() (map[string]any, error) {
 	obj, err := i.text.object()
 	if err != nil {
 		return nil, fmt.Errorf("unpacking %s/%s: %w", i.Namespace, i.Name, err)

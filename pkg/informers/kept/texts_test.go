@@ -1,4 +1,4 @@
-package informers
+package kept
 
 import (
 	"fmt"
@@ -7,15 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/client-go/tools/cache"
-
-	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // Every object comes back as it was, whatever object its kind was seen with first, and whatever came later.
@@ -41,7 +34,7 @@ func TestTexts(t *testing.T) {
 		{"texts that look like nothing else", []string{`{"a":"\u0000é\\"}`, `{"b":9007199254740993,"c":[null,true,1.5]}`}, period},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			all := newTexts()
+			all := NewTexts()
 			for range row.before {
 				all.compress(schema.GroupVersionKind{Kind: "App"}, []byte(row.in[0]))
 			}
@@ -73,7 +66,7 @@ func TestTexts(t *testing.T) {
 
 // Of an object that is like another one of its kind, little more is kept than what only it has.
 func TestTextsAreSmall(t *testing.T) {
-	all := newTexts()
+	all := NewTexts()
 	object := func(name, value string) []byte {
 		return fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"App","metadata":{"name":%q,"labels":{"app.kubernetes.io/managed-by":"someone"}},
 			"spec":{"storageClassName":"fast","accessModes":["ReadWriteOnce"],"password":%q},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, name, value)
@@ -83,37 +76,5 @@ func TestTextsAreSmall(t *testing.T) {
 	}
 	if made := all.compress(schema.GroupVersionKind{}, object("second", "b0c4d8a1")); len(made.compressed) > 70 {
 		t.Errorf("it takes %d bytes", len(made.compressed))
-	}
-}
-
-// Owners share buckets, and each finds its own objects.
-func TestOwnedBy(t *testing.T) {
-	const owners = 2 * buckets
-	options := cache.SharedIndexInformerOptions{Indexers: indexers}
-	informer := cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{}, &drift.Live{}, options)
-	c := NewCache(&pipeline.Pipeline{Downstreams: make([]*pipeline.Downstream, 1)})
-	c.now().downstreams[0] = stores{part{}: &subscription{shared: &sharedWatch{informer: informer}}}
-	uid := func(i int) types.UID { return types.UID(fmt.Sprintf("uid-%d", i)) }
-	for i := range owners {
-		for n := range i % 3 {
-			live := &drift.Live{Name: fmt.Sprintf("object-%d-%d", i, n), Owners: []drift.OwnerRef{{UID: "another"}, {UID: uid(i)}}}
-			if i%2 == 1 {
-				owner := &unstructured.Unstructured{}
-				owner.SetUID(uid(i))
-				owner.SetName("owner")
-				live.Owners, live.OwnerMark = nil, marks.OwnerMark(owner)
-			}
-			if err := informer.GetIndexer().Add(live); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for i := range owners {
-		if found := c.OwnedBy(0, uid(i)); len(found) != i%3 {
-			t.Fatalf("owner %d has %d objects, want %d", i, len(found), i%3)
-		}
-	}
-	if found := c.OwnedBy(0, "nobody"); len(found) > 0 {
-		t.Errorf("nobody has %d objects", len(found))
 	}
 }

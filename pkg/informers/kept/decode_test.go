@@ -1,4 +1,4 @@
-package informers
+package kept
 
 import (
 	"encoding/json"

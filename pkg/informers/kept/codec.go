@@ -1,4 +1,4 @@
-package informers
+package kept
 
 import (
 	"bytes"
@@ -18,10 +18,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// newDynamic returns client-go's dynamic client with a codec of our own. The default codec parses an object three times, and an
+// NewDynamic returns client-go's dynamic client with a codec of our own. The default codec parses an object three times, and an
 // event five times over; this one parses it once and cuts an event without parsing it. Reading is most of what this process
 // does: it saved a fifth of its CPU time. objects reads anything but lists and Status.
-func newDynamic(cfg *rest.Config, client *http.Client, objects runtime.Serializer) (dynamic.Interface, error) {
+func NewDynamic(cfg *rest.Config, client *http.Client, objects runtime.Serializer) (dynamic.Interface, error) {
 	c := dynamic.ConfigFor(cfg)
 	c.ContentConfig = rest.ContentConfig{
 		AcceptContentTypes: runtime.ContentTypeJSON, ContentType: runtime.ContentTypeJSON, NegotiatedSerializer: plainJSON{objects: objects},
@@ -113,11 +113,11 @@ func cutEnvelope(data []byte) (kind string, object []byte, ok bool) {
 	return string(word), data[start : len(data)-1], true
 }
 
-// objectCodec reads one object: a list or a Status as such, anything else unstructured.
-type objectCodec struct{ jsonEncoder }
+// ObjectCodec reads one object: a list or a Status as such, anything else unstructured.
+type ObjectCodec struct{ jsonEncoder }
 
 // Decode fills the object that it is given where that is unstructured, and makes one otherwise.
-func (objectCodec) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (ObjectCodec) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if list, ok := into.(*unstructured.UnstructuredList); ok {
 		return unstructured.UnstructuredJSONScheme.Decode(data, nil, list)
 	}
@@ -143,30 +143,30 @@ func (objectCodec) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.
 	return u, &gvk, nil
 }
 
-// packedCodec reads the objects of a watch as packed ones, without taking them apart; everything else as objectCodec does.
-type packedCodec struct {
-	objectCodec
-	texts *texts
+// PackedCodec reads the objects of a watch as packed ones, without taking them apart; everything else as objectCodec does.
+type PackedCodec struct {
+	ObjectCodec
+	Texts *Texts
 }
 
 // Decode packs the objects of a watch, which come without into.
-func (c packedCodec) Decode(
+func (c PackedCodec) Decode(
 	data []byte, defaults *schema.GroupVersionKind, into runtime.Object,
 ) (runtime.Object, *schema.GroupVersionKind, error) {
 	if into != nil {
-		return c.objectCodec.Decode(data, defaults, into)
+		return c.ObjectCodec.Decode(data, defaults, into)
 	}
 	h, err := decodeHead(data)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading an object: %w", err)
 	}
 	if h.Kind == "" || h.Kind == "Status" && h.APIVersion == "v1" {
-		return c.objectCodec.Decode(data, defaults, nil)
+		return c.ObjectCodec.Decode(data, defaults, nil)
 	}
 	gvk := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind)
-	text, by := c.texts.compress(gvk, h.Metadata.withoutManagedFields(data)), writersIn(h.Metadata.ManagedFields, gvk.Group)
+	text, by := c.Texts.compress(gvk, h.Metadata.withoutManagedFields(data)), writersIn(h.Metadata.ManagedFields, gvk.Group)
 	m := &h.Metadata
-	p := &packed{text: text, writers: by}
+	p := &Packed{text: text, Writers: by}
 	p.identity = identity{Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion}
 	if len(m.Finalizers) > 0 || len(m.Annotations) > 0 {
 		p.extras = &packedExtras{finalizers: m.Finalizers, annotations: m.Annotations}

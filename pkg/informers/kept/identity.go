@@ -1,4 +1,4 @@
-package informers
+package kept
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"

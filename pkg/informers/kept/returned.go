@@ -1,4 +1,4 @@
-package informers
+package kept
 
 import (
 	"errors"
@@ -9,14 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
-// returned are the objects that the API server returned for the last writes of this process. A watch shows each of them once more, and need
+// Returned are the objects that the API server returned for the last writes of this process. A watch shows each of them once more, and need
 // not read it again. They are not kept in memory for that: what nobody else holds is read again.
-type returned struct {
+type Returned struct {
 	mu   sync.Mutex
 	last [64]response // a write and its event are milliseconds apart
 	next int
@@ -41,8 +40,8 @@ func versionOf(u *unstructured.Unstructured) version {
 	return version{u.GetAPIVersion(), u.GetKind(), u.GetUID(), u.GetResourceVersion()}
 }
 
-// add notes what a write returned.
-func (r *returned) add(u *unstructured.Unstructured, view string, live *drift.Live) {
+// Add notes what a write returned.
+func (r *Returned) Add(u *unstructured.Unstructured, view string, live *drift.Live) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last[r.next] = response{version: versionOf(u), object: weak.Make(u), view: view, live: weak.Make(live)}
@@ -50,7 +49,7 @@ func (r *returned) add(u *unstructured.Unstructured, view string, live *drift.Li
 }
 
 // isEmpty reports whether nothing is in memory any more.
-func (r *returned) isEmpty() bool {
+func (r *Returned) isEmpty() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.last {
@@ -62,7 +61,7 @@ func (r *returned) isEmpty() bool {
 }
 
 // find calls use with the responses about a version, until it returns true.
-func (r *returned) find(v version, use func(response) bool) {
+func (r *Returned) find(v version, use func(response) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.last {
@@ -73,7 +72,7 @@ func (r *returned) find(v version, use func(response) bool) {
 }
 
 // object is a version as it was returned; nil if it was not, or is not in memory any more.
-func (r *returned) object(v version) (u *unstructured.Unstructured) {
+func (r *Returned) object(v version) (u *unstructured.Unstructured) {
 	r.find(v, func(found response) bool {
 		u = found.object.Value()
 		return u != nil
@@ -81,8 +80,8 @@ func (r *returned) object(v version) (u *unstructured.Unstructured) {
 	return u
 }
 
-// transform is the transform of a view, which makes nothing of an object twice.
-func (r *returned) transform(view string, transform cache.TransformFunc) cache.TransformFunc {
+// Transform is the transform of a view, which makes nothing of an object twice.
+func (r *Returned) Transform(view string, transform func(any) (any, error)) func(any) (any, error) {
 	return func(obj any) (any, error) {
 		var live *drift.Live
 		if u, ok := obj.(*unstructured.Unstructured); ok && u != nil {
@@ -100,25 +99,25 @@ func (r *returned) transform(view string, transform cache.TransformFunc) cache.T
 	}
 }
 
-// returnedCodec reads the objects of a watch as objectCodec does, but for those that were returned.
-type returnedCodec struct {
-	objectCodec
-	returned *returned
+// ReturnedCodec reads the objects of a watch as objectCodec does, but for those that were returned.
+type ReturnedCodec struct {
+	ObjectCodec
+	Returned *Returned
 }
 
 // Decode reads an object; those of a watch come without into.
-func (c returnedCodec) Decode(
+func (c ReturnedCodec) Decode(
 	data []byte, defaults *schema.GroupVersionKind, into runtime.Object,
 ) (runtime.Object, *schema.GroupVersionKind, error) {
-	if into == nil && !c.returned.isEmpty() {
+	if into == nil && !c.Returned.isEmpty() {
 		if v, err := decodeVersion(data); err == nil {
-			if u := c.returned.object(v); u != nil {
+			if u := c.Returned.object(v); u != nil {
 				gvk := u.GroupVersionKind()
 				return u, &gvk, nil
 			}
 		}
 	}
-	return c.objectCodec.Decode(data, defaults, into)
+	return c.ObjectCodec.Decode(data, defaults, into)
 }
 
 // decodeVersion reads which version of which object JSON has. API servers write the rest of it behind that.

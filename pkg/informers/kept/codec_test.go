@@ -1,4 +1,4 @@
-package informers
+package kept
 
 import (
 	"testing"
@@ -43,11 +43,11 @@ func TestPackedCodec(t *testing.T) {
 			`{"apiVersion":"v1","kind":"X","metadata":{"name":"n"},"spec":{"managedFields":[{"manager":"a"}]}}`},
 		{"none at all", `{"apiVersion":"v1","kind":"X","metadata":{"name":"n"}}`, `{"apiVersion":"v1","kind":"X","metadata":{"name":"n"}}`},
 	} {
-		obj, gvk, err := (packedCodec{texts: newTexts()}).Decode([]byte(row.in), nil, nil)
+		obj, gvk, err := (PackedCodec{Texts: NewTexts()}).Decode([]byte(row.in), nil, nil)
 		if err != nil || gvk.Kind != "X" {
 			t.Fatalf("%s: %v %v", row.reason, gvk, err)
 		}
-		u, err := obj.(*packed).unpack()
+		u, err := obj.(*Packed).Unpack()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestPackedCodec(t *testing.T) {
 // The API server's refusals must be read as such, whatever the codec.
 func TestCodecsReadStatus(t *testing.T) {
 	const text = `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Expired","code":410}`
-	for _, codec := range []runtime.Decoder{objectCodec{}, packedCodec{}} {
+	for _, codec := range []runtime.Decoder{ObjectCodec{}, PackedCodec{}} {
 		obj, _, err := codec.Decode([]byte(text), nil, nil)
 		if s, ok := obj.(*metav1.Status); err != nil || !ok || s.Code != 410 {
 			t.Errorf("%T: %v %v", codec, obj, err)
@@ -72,16 +72,16 @@ func TestCodecsReadStatus(t *testing.T) {
 func TestWriters(t *testing.T) {
 	for _, row := range []struct {
 		reason, fields string
-		want           writers
+		want           Writers
 	}{
 		{"as built-in kinds have it", `[{"manager":"b","operation":"Apply","apiVersion":"example.com/v1","time":"t","fieldsType":"FieldsV1","fieldsV1":{}},` +
-			`{"manager":"a","operation":"Update","apiVersion":"example.com/v1beta1","fieldsV1":{}}]`, writers{"b\x00", "v1\x00v1beta1\x00"}},
+			`{"manager":"a","operation":"Update","apiVersion":"example.com/v1beta1","fieldsV1":{}}]`, Writers{"b\x00", "v1\x00v1beta1\x00"}},
 		{"as custom kinds have it", `[{"apiVersion":"example.com/v1","fieldsType":"FieldsV1","fieldsV1":{"f:apiVersion":{}},"manager":"b","operation":"Apply"},` +
-			`{"apiVersion":"example.com/v1","manager":"a","operation":"Apply"}]`, writers{"b\x00a\x00", "v1\x00"}},
+			`{"apiVersion":"example.com/v1","manager":"a","operation":"Apply"}]`, Writers{"b\x00a\x00", "v1\x00"}},
 		{"keys of lists look like entries", `[{"apiVersion":"example.com/v1","fieldsV1":{"k:{\"apiVersion\":\"example.com/v9\",\"manager\":\"x\"}":{}},` +
-			`"manager":"a","operation":"Update"}]`, writers{"", "v1\x00"}},
-		{"another group", `[{"apiVersion":"other.com/v1","manager":"a","operation":"Update"}]`, writers{}},
-		{"none", ``, writers{}},
+			`"manager":"a","operation":"Update"}]`, Writers{"", "v1\x00"}},
+		{"another group", `[{"apiVersion":"other.com/v1","manager":"a","operation":"Update"}]`, Writers{}},
+		{"none", ``, Writers{}},
 	} {
 		if got := writersIn([]byte(row.fields), "example.com").Value(); got != row.want {
 			t.Errorf("%s: %q, want %q", row.reason, got, row.want)
