@@ -14,7 +14,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/cli"
-	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -103,7 +103,7 @@ func ofRun(u *unstructured.Unstructured) (conditions []any, rest map[string]any)
 // asStored is an object as the API server has it.
 func asStored(t *testing.T, u *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	cluster, err := kinds.Live(testkit.Config(t))
+	cluster, err := discovered.New(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 )
 
 // TestExamplesOnACluster runs all examples in one process on a real API server and holds what becomes of each cr.yaml to
@@ -71,7 +71,7 @@ func TestExamplesOnACluster(t *testing.T) {
 // server adds defaults; by the hash the documents are the same.
 func applied(t *testing.T, want *unstructured.Unstructured) (bool, string) {
 	t.Helper()
-	cluster, err := kinds.Live(testkit.Config(t))
+	cluster, err := discovered.New(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
-	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 )
 
 // account is who an operator of these tests runs as: someone who has been granted what `generate rbac` prints for its
@@ -34,7 +34,7 @@ type account struct {
 // grant makes an account for configs and applies its rights.
 func grant(t *testing.T, files []*load.File) *account {
 	t.Helper()
-	cluster, err := kinds.Live(testkit.Config(t))
+	cluster, err := discovered.New(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 )
 
 // sandboxLabel is a label of the upstreams and downstreams of one sandbox.
@@ -28,7 +29,7 @@ const sandboxLabel = "sandbox.example.com/id"
 
 // stage is what sandboxes share.
 type stage struct {
-	cluster *kinds.Cluster
+	cluster *discovered.Cluster
 	mirrors map[schema.GroupVersionResource]*testkit.Mirror
 }
 
@@ -52,7 +53,7 @@ type sandbox struct {
 // newStage watches the kinds of examples, and runs the controllers of others.
 func newStage(t *testing.T, controllers controllers, list ...example) *stage {
 	t.Helper()
-	cluster, err := kinds.Live(testkit.Config(t))
+	cluster, err := discovered.New(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

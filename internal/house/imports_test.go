@@ -39,6 +39,7 @@ var layers = [][]string{
 	{"pkg/config/decode", "pkg/config/schema", "pkg/config/validate"},
 	{"pkg/config/document", "pkg/config/forms"},
 	{"pkg/config/tags"},
+	{"pkg/kinds/discovered"},
 	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/leadership", "pkg/render", "pkg/rules", "pkg/status"},
 	{"pkg/render/functions", "pkg/render/parsing", "pkg/render/skeleton", "pkg/rules/cost"},
 	{"pkg/memcluster/answers", "pkg/render/values", "pkg/rules/schema", "pkg/simpleschema", "pkg/source"},

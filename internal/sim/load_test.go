@@ -15,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/manifest"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -138,7 +139,7 @@ func (s *Setup) learnKinds(t testing.TB, cfg *rest.Config) {
 				gvks = append(gvks, source.Kind.GVK)
 			}
 			for range 2 { // the cluster makes a document for the first request
-				live, err := kinds.Live(cfg)
+				live, err := discovered.New(cfg)
 				if err != nil {
 					t.Fatal(err)
 				}

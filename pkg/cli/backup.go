@@ -16,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 )
 
 type backupOptions struct {
@@ -126,7 +127,7 @@ func (o *backupOptions) run(ctx context.Context) error {
 }
 
 func (o *backupOptions) write(ctx context.Context, cfg *rest.Config, b *backup.Backup, files []*load.File) error {
-	cluster, err := kinds.Live(cfg)
+	cluster, err := discovered.New(cfg)
 	if err != nil {
 		return fmt.Errorf("connecting to the API server: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/release"
 )
 
@@ -86,7 +87,7 @@ func (o *releaseOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := kinds.Live(cfg)
+	cluster, err := discovered.New(cfg)
 	if err != nil {
 		return fmt.Errorf("connecting to the API server: %w", err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/crddiff"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -155,7 +156,7 @@ func (i *installer) await(ctx context.Context, client *apply.Client, t apply.Tar
 		if established, why = kinds.Established(live); !established {
 			return false, nil
 		}
-		cluster, err := kinds.Live(i.cfg) // which remembers what it has seen
+		cluster, err := discovered.New(i.cfg) // which remembers what it has seen
 		if err != nil {
 			return false, err
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 )
 
 // TestAdmissionIsNotOpposedForever is TestNothingIsWrittenForever for what admission changes in every request.
@@ -281,7 +282,7 @@ func TestAggregatedAPIIsUnavailable(t *testing.T) {
 	t.Parallel()
 	services := schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	source, err := kinds.Live(testkit.Config(t))
+	source, err := discovered.New(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/informers/connections"
-	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/shards"
@@ -61,13 +61,13 @@ type Engine struct {
 	options     Options
 	connections *connections.Connections
 	activations *activations
-	cluster     *kinds.Cluster
+	cluster     *discovered.Cluster
 	informers   *informers.Factory
 	elected     <-chan struct{}
 	recorder    func(name string) events.EventRecorder
 	// renderSlots limit how many expensive upstreams of all operators are rendered at once.
 	renderSlots chan struct{}
-	absences    *kinds.Absences
+	absences    *discovered.Absences
 	shards      *shardLoader // nil without shards
 
 	reloading chan struct{} // has room for one: one reload at a time
@@ -92,13 +92,13 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*load.File, o Options) (
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := kinds.Live(cfg)
+	cluster, err := discovered.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("preparing discovery: %w", err)
 	}
 	o = withDefaults(o)
 	e := &Engine{
-		options: o, connections: c, activations: newActivations(cfg), cluster: cluster, absences: kinds.NewAbsences(cluster, o.DiscoveryInterval), informers: informers.NewFactory(c),
+		options: o, connections: c, activations: newActivations(cfg), cluster: cluster, absences: discovered.NewAbsences(cluster, o.DiscoveryInterval), informers: informers.NewFactory(c),
 		renderSlots: reconcile.NewRenderSlots(), operators: map[string]*runner{}, started: make(chan struct{}), reloading: make(chan struct{}, 1), elected: o.Elected,
 	}
 	if e.elected == nil {

@@ -29,7 +29,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
-	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 )
 
 // likeNewKind is a kind in testdata/like_new.yaml.
@@ -336,8 +336,8 @@ func resourceIn(t *testing.T, k likeNewKind, ns string) (schema.GroupVersionReso
 	return kind.GVR, ns
 }
 
-var likeNewCluster = sync.OnceValue(func() *kinds.Cluster {
-	cluster, err := kinds.Live(testkit.Config(nil))
+var likeNewCluster = sync.OnceValue(func() *discovered.Cluster {
+	cluster, err := discovered.New(testkit.Config(nil))
 	if err != nil {
 		panic(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
-	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
@@ -435,7 +435,7 @@ func TestKindComesBackToABrokenConfig(t *testing.T) {
 			_ = unstructured.SetNestedSlice(u.Object, versions, "spec", "versions")
 		})
 		servesLate(t, up, true)
-		source, err := kinds.Live(testkit.Config(t))
+		source, err := discovered.New(testkit.Config(t))
 		if err != nil {
 			t.Fatal(err)
 		}

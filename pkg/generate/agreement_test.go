@@ -10,6 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -127,7 +128,7 @@ func openDoor(t *testing.T, set string) *door {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := kinds.Live(testkit.Config(t))
+	cluster, err := discovered.New(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,11 +3,8 @@ package kinds
 import (
 	"fmt"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
@@ -47,24 +44,5 @@ func crdSchema(v *apiextensionsv1.CustomResourceDefinitionVersion) (*spec.Schema
 	if err != nil {
 		return nil, err
 	}
-	return tidy(structural.ToKubeOpenAPI()), nil
-}
-
-// structuralOf returns the schema of one version in the internal form of the API server, and as a structural schema.
-func structuralOf(v *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextensions.JSONSchemaProps, *structuralschema.Structural, error) {
-	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
-		return nil, nil, fmt.Errorf("schema.openAPIV3Schema must be set")
-	}
-	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, internal, nil); err != nil {
-		return nil, nil, err
-	}
-	structural, err := structuralschema.NewStructural(internal)
-	if err != nil {
-		return nil, nil, err
-	}
-	if errs := structuralschema.ValidateStructural(field.NewPath("openAPIV3Schema"), structural); len(errs) > 0 {
-		return nil, nil, errs.ToAggregate()
-	}
-	return internal, structural, nil
+	return Tidy(structural.ToKubeOpenAPI()), nil
 }

@@ -78,9 +78,9 @@ func IsNotDefined(err error) bool {
 	return errors.As(err, &unknown) && len(unknown.Elsewhere) == 0 && unknown.Definition == "" && !unknown.Hidden
 }
 
-// nearby suggests existing kinds: the same kind at other versions, else a kind of the same group and version with a similar
+// Nearby suggests existing kinds: the same kind at other versions, else a kind of the same group and version with a similar
 // name, else nothing.
-func nearby(asked schema.GroupVersionKind, have []schema.GroupVersionKind) string {
+func Nearby(asked schema.GroupVersionKind, have []schema.GroupVersionKind) string {
 	var versions []string
 	for _, gvk := range have {
 		if gvk.GroupKind() == asked.GroupKind() {

@@ -24,7 +24,7 @@ func (k *Kind) DropNulls(obj map[string]any) {
 		}
 		below := &spec.Schema{}
 		if s != nil && key != "metadata" {
-			below = property(s, key)
+			below = fieldSchema(s, key)
 		}
 		dropNulls(value, below)
 	}
@@ -54,7 +54,7 @@ func dropNulls(v any, s *spec.Schema) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
-			below := property(s, key)
+			below := fieldSchema(s, key)
 			if value == nil && below != nil && !below.Nullable {
 				delete(v, key)
 				continue
@@ -74,8 +74,8 @@ func dropNulls(v any, s *spec.Schema) {
 	}
 }
 
-// property returns the schema of a field; nil if it is not declared, and is stored as it is.
-func property(s *spec.Schema, key string) *spec.Schema {
+// fieldSchema returns the schema of a field; nil if it is not declared, and is stored as it is.
+func fieldSchema(s *spec.Schema, key string) *spec.Schema {
 	if p, ok := s.Properties[key]; ok {
 		return &p
 	}

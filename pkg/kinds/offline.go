@@ -87,7 +87,7 @@ func (f *files) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 	have := slices.SortedFunc(maps.Keys(f.kinds), func(a, b schema.GroupVersionKind) int {
 		return strings.Compare(a.String(), b.String())
 	})
-	unknown := &UnknownError{GVK: gvk, Where: "the set of built-in kinds", Fix: nearby(gvk, have)}
+	unknown := &UnknownError{GVK: gvk, Where: "the set of built-in kinds", Fix: Nearby(gvk, have)}
 	if f.read {
 		unknown.Where = "the set of built-in kinds and given CustomResourceDefinitions"
 	}

@@ -46,8 +46,8 @@ func kindKey(gvk schema.GroupVersionKind) string {
 	return gvk.GroupVersion().String() + "/" + gvk.Kind
 }
 
-// schema returns a kind's schema with references resolved as the API server's reader resolves them.
-func (b *bundle) schema(gvk schema.GroupVersionKind) (*spec.Schema, error) {
+// schemaOf returns a kind's schema with references resolved as the API server's reader resolves them.
+func (b *bundle) schemaOf(gvk schema.GroupVersionKind) (*spec.Schema, error) {
 	name, ok := b.Kinds[kindKey(gvk)]
 	if !ok {
 		return nil, fmt.Errorf("the schema of %s %s is not known offline: Kubernetes %s does not serve it by default",
@@ -80,7 +80,7 @@ func typed(k *Kind) *Kind {
 		return known.(*Kind)
 	}
 	whole := *k
-	whole.Schema, whole.SchemaErr = builtinSchemas().schema(k.GVK)
+	whole.Schema, whole.SchemaErr = builtinSchemas().schemaOf(k.GVK)
 	known, _ := typedBuiltins.LoadOrStore(k.GVK, &whole)
 	return known.(*Kind)
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 )
 
 func TestServerUnknownKinds(t *testing.T) {
-	cluster, err := kinds.Live(bubble.Serve(t, "testdata/crds/appoperators.yaml"))
+	cluster, err := discovered.New(bubble.Serve(t, "testdata/crds/appoperators.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,7 @@ func TestServerUnknownKinds(t *testing.T) {
 // TestServerKindComesAndGoes: a kind is found once its definition is installed, with its schema soon after, and is unknown
 // after the definition is deleted and the cache invalidated.
 func TestServerKindComesAndGoes(t *testing.T) {
-	cluster, err := kinds.Live(bubble.Serve(t, "testdata/crds/appoperators.yaml"))
+	cluster, err := discovered.New(bubble.Serve(t, "testdata/crds/appoperators.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,43 +14,6 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-var appoperator = schema.GroupVersionKind{Group: "tools.example.com", Version: "v1beta1", Kind: "Appoperator"}
-
-// TestServerKinds: a user without rights gets the same custom and built-in kinds as from files, with schemas.
-func TestServerKinds(t *testing.T) {
-	cluster, err := Live(testkit.User(t, testkit.Unique(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := cluster.Kind(appoperator)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if k.GVR.Resource != "appoperators" || !k.Namespaced || !k.HasStatus {
-		t.Errorf("got %+v", k)
-	}
-	if k.Schema == nil {
-		t.Fatal(k.SchemaErr)
-	}
-	checkAppoperatorSchema(t, k.Schema)
-	if !k.Schema.Properties["metadata"].Properties["name"].Type.Contains("string") {
-		t.Error("the reference to metadata is not resolved")
-	}
-
-	deployment, err := cluster.Kind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	conditions := deployment.Schema.Properties["status"].Properties["conditions"]
-	if kind, _ := conditions.Extensions.GetString("x-kubernetes-list-type"); kind != "map" || !deployment.HasStatus {
-		t.Errorf("conditions of a Deployment are a list of type %q, and its status a subresource: %v", kind, deployment.HasStatus)
-	}
-	port := deployment.Schema.Properties["spec"].Properties["strategy"].Properties["rollingUpdate"].Properties["maxSurge"]
-	if port.Format != "int-or-string" {
-		t.Errorf("maxSurge has the format %q, want int-or-string", port.Format)
-	}
-}
-
 // statusCameLater are the kinds that have a status in client-go's version of Kubernetes, but not in the older one of the
 // control plane.
 var statusCameLater = map[string]bool{"CSINode": true}
@@ -102,19 +65,5 @@ func TestServerBuiltins(t *testing.T) {
 	}
 	if compared < 50 {
 		t.Errorf("only %d kinds were compared", compared)
-	}
-}
-
-func TestServerVersion(t *testing.T) {
-	cluster, err := Live(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := cluster.Version()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v.Major() != 1 || v.Minor() < 30 {
-		t.Errorf("got version %v", v)
 	}
 }

@@ -13,10 +13,10 @@ const listMapKeys = "x-kubernetes-list-map-keys"
 // unread are extensions that nobody uses.
 var unread = []string{"x-kubernetes-group-version-kind", "x-kubernetes-patch-strategy", "x-kubernetes-patch-merge-key", "x-kubernetes-unions"}
 
-// tidyBuiltin is tidy for the schema of a built-in kind, where an empty default means nothing: the Go types have one for every
+// TidyBuiltin is tidy for the schema of a built-in kind, where an empty default means nothing: the Go types have one for every
 // field that is not a pointer, even if an API server refuses it.
-func tidyBuiltin(s *spec.Schema) *spec.Schema {
-	walk(tidy(s), func(s *spec.Schema) {
+func TidyBuiltin(s *spec.Schema) *spec.Schema {
+	walk(Tidy(s), func(s *spec.Schema) {
 		if s.Default == nil || reflect.ValueOf(s.Default).Kind() == reflect.Map || reflect.ValueOf(s.Default).IsZero() {
 			s.Default = nil
 		}
@@ -24,9 +24,9 @@ func tidyBuiltin(s *spec.Schema) *spec.Schema {
 	return s
 }
 
-// tidy changes a schema in place and returns it: it removes descriptions and examples, which are most of a schema's size, and
+// Tidy changes a schema in place and returns it: it removes descriptions and examples, which are most of a schema's size, and
 // converts extensions to the types that they have in JSON.
-func tidy(s *spec.Schema) *spec.Schema {
+func Tidy(s *spec.Schema) *spec.Schema {
 	walk(s, func(s *spec.Schema) {
 		s.Description, s.Title, s.Example, s.ExternalDocs = "", "", nil, nil
 		for _, name := range unread {

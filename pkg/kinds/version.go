@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
@@ -50,7 +51,7 @@ func Versions(crd *apiextensionsv1.CustomResourceDefinition) ([]*Version, error)
 }
 
 // OpenAPI converts a schema to OpenAPI. The result shares no memory with it, because pruning changes defaults in place.
-func OpenAPI(s *structuralschema.Structural) *spec.Schema { return tidy(s.DeepCopy().ToKubeOpenAPI()) }
+func OpenAPI(s *structuralschema.Structural) *spec.Schema { return Tidy(s.DeepCopy().ToKubeOpenAPI()) }
 
 func readVersion(v *apiextensionsv1.CustomResourceDefinitionVersion) (*Version, error) {
 	internal, s, err := structuralOf(v)
@@ -196,4 +197,23 @@ func (v *Version) validateUpdate(obj, old map[string]any, subresource string, co
 	}
 	return crdvalidation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old["status"], v.statusValidator,
 		crdvalidation.WithRatcheting(correlated.Key("status")))
+}
+
+// structuralOf returns the schema of one version in the internal form of the API server, and as a structural schema.
+func structuralOf(v *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextensions.JSONSchemaProps, *structuralschema.Structural, error) {
+	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+		return nil, nil, fmt.Errorf("schema.openAPIV3Schema must be set")
+	}
+	internal := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, internal, nil); err != nil {
+		return nil, nil, err
+	}
+	structural, err := structuralschema.NewStructural(internal)
+	if err != nil {
+		return nil, nil, err
+	}
+	if errs := structuralschema.ValidateStructural(field.NewPath("openAPIV3Schema"), structural); len(errs) > 0 {
+		return nil, nil, errs.ToAggregate()
+	}
+	return internal, structural, nil
 }

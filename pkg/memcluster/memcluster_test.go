@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
 	"github.com/corollary-dev/corollary/pkg/memcluster/store"
 )
@@ -396,7 +397,7 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 // TestKinds: pkg/kinds finds the same by discovery and OpenAPI as in files.
 func TestKinds(t *testing.T) {
 	cluster, _ := memory(t)
-	live, err := kinds.Live(cluster.Config())
+	live, err := discovered.New(cluster.Config())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,18 +17,19 @@ import (
 	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // installed is the API server that serves the definitions of a file, schemas included.
-func installed(t *testing.T, file string) (live *kinds.Cluster) {
+func installed(t *testing.T, file string) (live *discovered.Cluster) {
 	t.Helper()
 	crds, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	testkit.InstallCRDs(t, strings.Split(string(crds), "\n---\n")...)
-	if live, err = kinds.Live(testkit.Config(t)); err != nil {
+	if live, err = discovered.New(testkit.Config(t)); err != nil {
 		t.Fatal(err)
 	}
 	source, err := kinds.Definitions(file)

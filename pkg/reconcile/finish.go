@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -241,7 +242,7 @@ func (r *reconciliation) classifyUpstream(err error) apply.Failure {
 
 func classifyShown(err error, words redact.Words) apply.Failure {
 	switch {
-	case errors.Is(err, kinds.ErrServedAgain):
+	case errors.Is(err, discovered.ErrServedAgain):
 		return apply.Failure{Reason: string(operator.StateWaiting), Message: err.Error()}
 	case errors.Is(err, kinds.ErrUnknown):
 		return apply.Failure{Reason: apply.ReasonKindNotServed, Message: err.Error()}

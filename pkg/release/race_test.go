@@ -14,7 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
-	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 )
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -41,7 +41,7 @@ func TestReleaseOfWhatIsDeletedMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := kinds.Live(cfg)
+	source, err := discovered.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 )
 
 // definition returns the CRD with the schema in testdata and the validations at its root.
@@ -104,7 +104,7 @@ func TestAgainstCRD(t *testing.T) {
 	}
 	const group = "compared.example.com"
 	testkit.InstallCRDs(t, definition(t, group, given))
-	cluster, err := kinds.Live(testkit.Config(t))
+	cluster, err := discovered.New(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func serverVerdict(t *testing.T, namespace, text string) []string {
 
 // TestAgainstDeployment: the API server's schema of a built-in kind works like the one of a CRD.
 func TestAgainstDeployment(t *testing.T) {
-	cluster, err := kinds.Live(testkit.Config(t))
+	cluster, err := discovered.New(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/informers/connections"
-	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -63,8 +63,8 @@ type Surveyor struct {
 	options     Options
 	connections *connections.Connections
 	informers   *informers.Factory
-	cluster     *kinds.Cluster
-	absences    *kinds.Absences
+	cluster     *discovered.Cluster
+	absences    *discovered.Absences
 	slots       chan struct{}
 }
 
@@ -81,7 +81,7 @@ func NewSurveyor(cfg *rest.Config, o Options) (*Surveyor, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := kinds.Live(cfg)
+	cluster, err := discovered.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("preparing discovery: %w", err)
 	}
@@ -90,7 +90,7 @@ func NewSurveyor(cfg *rest.Config, o Options) (*Surveyor, error) {
 		factory.IndexByUpstream()
 	}
 	return &Surveyor{options: o, connections: c, informers: factory, cluster: cluster,
-		absences: kinds.NewAbsences(cluster, absenceKept), slots: reconcile.NewRenderSlots()}, nil
+		absences: discovered.NewAbsences(cluster, absenceKept), slots: reconcile.NewRenderSlots()}, nil
 }
 
 // absenceKept is how long the absence of a kind is cached.

@@ -1,4 +1,4 @@
-package kinds
+package discovered
 
 import (
 	"crypto/sha512"
@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/openapi"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // resolved has the last schema of each kind, *resolvedSchema by GroupVersionKind: documents have megabytes, and are read again
@@ -48,8 +50,8 @@ func (c *Cluster) resolveBy(index *answer, gvk schema.GroupVersionKind) (*spec.S
 	if err != nil {
 		return nil, err //nolint:wrapcheck // as above
 	}
-	if tidy(found); IsBuiltin(gvk.GroupKind()) {
-		tidyBuiltin(found)
+	if kinds.Tidy(found); kinds.IsBuiltin(gvk.GroupKind()) {
+		kinds.TidyBuiltin(found)
 	}
 	if document.read == document.hash() {
 		resolved.Store(gvk, &resolvedSchema{document.read, found})

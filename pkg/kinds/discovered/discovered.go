@@ -1,4 +1,5 @@
-package kinds
+// Package discovered finds kinds by discovery and OpenAPI of an API server, and keeps them.
+package discovered
 
 import (
 	"context"
@@ -17,6 +18,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // Cluster is a Source that reads discovery and OpenAPI v3 of an API server, which every authenticated user may
@@ -26,25 +29,25 @@ type Cluster struct {
 	answers   answers
 
 	mu    sync.Mutex
-	kinds map[schema.GroupVersionKind]*Kind
+	kinds map[schema.GroupVersionKind]*kinds.Kind
 	// epoch counts the calls of Invalidate, so that a response that was requested before is not cached.
 	epoch uint64
 }
 
-// Live returns a Cluster for the API server of the config. It sends no request; the error is about the config.
-func Live(cfg *rest.Config) (*Cluster, error) {
+// New returns a Cluster for the API server of the config. It sends no request; the error is about the config.
+func New(cfg *rest.Config) (*Cluster, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("making a discovery client: %w", err)
 	}
-	return &Cluster{discovery: client, kinds: map[schema.GroupVersionKind]*Kind{}}, nil
+	return &Cluster{discovery: client, kinds: map[schema.GroupVersionKind]*kinds.Kind{}}, nil
 }
 
 // Kind implements Source. The first call for a kind sends one discovery request and one or two OpenAPI requests; later ones
 // none. Calls for several kinds at about the same time share these requests, but never one that was sent before Invalidate. An
 // *UnknownError means that the API server does not serve the kind, which takes up to three more requests; any other error means
 // that a request failed.
-func (c *Cluster) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
+func (c *Cluster) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
 	c.mu.Lock()
 	k, epoch := c.kinds[gvk], c.epoch
 	c.mu.Unlock()
@@ -65,7 +68,7 @@ func (c *Cluster) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 }
 
 // lookUp is Served by a response that other calls may have requested, as long as the kind is in it.
-func (c *Cluster) lookUp(gvk schema.GroupVersionKind) (*Kind, error) {
+func (c *Cluster) lookUp(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
 	request := func() (any, error) { return c.resources(context.Background(), gvk.GroupVersion()) }
 	found, joined := c.answers.get(resourcesKey(gvk.GroupVersion()), nil, request)
 	if joined && (found.err != nil || indexOf(gvk.Kind, found.value.(*metav1.APIResourceList)) < 0) {
@@ -82,7 +85,7 @@ const indexKey = "OpenAPI"
 func resourcesKey(gv schema.GroupVersion) string { return "resources of " + gv.String() }
 
 // keep caches a kind, unless Invalidate was called since it was requested.
-func (c *Cluster) keep(k *Kind, epoch uint64) {
+func (c *Cluster) keep(k *kinds.Kind, epoch uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.epoch == epoch {
@@ -120,7 +123,7 @@ func (c *Cluster) Version() (*version.Version, error) {
 
 // Served requests the kind from the API server, not from the cache, and returns it without its schema. The error is as for
 // Kind. It sends one request if the kind is served, and up to three more, for its group and its definition, if not.
-func (c *Cluster) Served(ctx context.Context, gvk schema.GroupVersionKind) (*Kind, error) {
+func (c *Cluster) Served(ctx context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error) {
 	list, err := c.resources(ctx, gvk.GroupVersion())
 	if err != nil {
 		return nil, err
@@ -129,13 +132,13 @@ func (c *Cluster) Served(ctx context.Context, gvk schema.GroupVersionKind) (*Kin
 }
 
 // kindIn is a kind in the resources of its group and version.
-func (c *Cluster) kindIn(ctx context.Context, gvk schema.GroupVersionKind, list *metav1.APIResourceList) (*Kind, error) {
+func (c *Cluster) kindIn(ctx context.Context, gvk schema.GroupVersionKind, list *metav1.APIResourceList) (*kinds.Kind, error) {
 	i := indexOf(gvk.Kind, list)
 	if i < 0 {
 		return nil, c.unknown(ctx, gvk, list)
 	}
 	resource := list.APIResources[i]
-	return &Kind{
+	return &kinds.Kind{
 		GVK:        gvk,
 		GVR:        gvk.GroupVersion().WithResource(resource.Name),
 		Namespaced: resource.Namespaced,
@@ -166,7 +169,7 @@ func indexOf(kind string, list *metav1.APIResourceList) int {
 // unknown returns the error for a kind that is not in list, the resources of its group and version; another error if a request
 // fails.
 func (c *Cluster) unknown(ctx context.Context, gvk schema.GroupVersionKind, list *metav1.APIResourceList) error {
-	e := &UnknownError{GVK: gvk, Where: "the API server"}
+	e := &kinds.UnknownError{GVK: gvk, Where: "the API server"}
 	versions, err := c.versions(ctx, gvk.Group)
 	if err != nil {
 		return err
@@ -187,7 +190,7 @@ func (c *Cluster) unknown(ctx context.Context, gvk schema.GroupVersionKind, list
 		e.Fix = "it serves the kind in " + strings.Join(e.Elsewhere, ", ") + ": write that apiVersion, or have the CustomResourceDefinition serve " + gvk.Version
 		return e
 	}
-	if !IsBuiltin(gvk.GroupKind()) {
+	if !kinds.IsBuiltin(gvk.GroupKind()) {
 		if e.Definition, e.Hidden, err = c.definition(ctx, gvk.GroupKind()); err != nil {
 			return err
 		}
@@ -198,7 +201,7 @@ func (c *Cluster) unknown(ctx context.Context, gvk schema.GroupVersionKind, list
 		return e
 	}
 	e.Fix = "install its CustomResourceDefinition"
-	if near := nearby(gvk, servedKinds(gvk.GroupVersion(), list)); near != "" {
+	if near := kinds.Nearby(gvk, servedKinds(gvk.GroupVersion(), list)); near != "" {
 		e.Fix = near + " If not, " + e.Fix
 	}
 	if e.Hidden {
@@ -250,4 +253,23 @@ func (c *Cluster) openapi(gvk schema.GroupVersionKind) (found *spec.Schema, miss
 		return nil, fmt.Errorf("the API server shows no OpenAPI schema of %s %s: %w", gvk.GroupVersion(), gvk.Kind, err), nil
 	}
 	return nil, nil, fmt.Errorf("asking the API server for the schema of %s %s: %w", gvk.GroupVersion(), gvk.Kind, err)
+}
+
+// ServedVersions implements VersionSource. It sends one request, and one for each version of the group.
+func (c *Cluster) ServedVersions(ctx context.Context, resource schema.GroupResource) (versions []string, known bool, err error) {
+	all, err := c.versions(ctx, resource.Group)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, gv := range all {
+		list, err := c.resources(ctx, gv)
+		if err != nil {
+			return nil, false, err
+		}
+		if slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }) {
+			versions = append(versions, gv.Version)
+		}
+	}
+	slices.Sort(versions)
+	return versions, true, nil
 }

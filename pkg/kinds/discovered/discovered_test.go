@@ -1,4 +1,4 @@
-package kinds
+package discovered
 
 import (
 	"crypto/sha512"
@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 var thing = schema.GroupVersionKind{Group: "tools.example.com", Version: "v1", Kind: "Thing"}
@@ -101,7 +102,7 @@ func (s *server) cluster(t *testing.T) *Cluster {
 	t.Helper()
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
-	c, err := Live(&rest.Config{Host: web.URL})
+	c, err := New(&rest.Config{Host: web.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +157,7 @@ func TestLiveFailures(t *testing.T) {
 		s.set(tc.path, tc.code)
 		c := s.cluster(t)
 		k, err := c.Kind(tc.gvk)
-		if (err == nil) != (tc.text == "") || errors.Is(err, ErrUnknown) != tc.unknown || err != nil && !strings.Contains(err.Error(), tc.text) {
+		if (err == nil) != (tc.text == "") || errors.Is(err, kinds.ErrUnknown) != tc.unknown || err != nil && !strings.Contains(err.Error(), tc.text) {
 			t.Errorf("%s: %v, want %q", tc.reason, err, tc.text)
 		}
 		if err != nil {
@@ -198,7 +199,7 @@ func TestLiveCache(t *testing.T) {
 	ask(2)
 	s.set(discoveryPath, 404)
 	c.Invalidate()
-	if _, err := c.Kind(thing); !errors.Is(err, ErrUnknown) {
+	if _, err := c.Kind(thing); !errors.Is(err, kinds.ErrUnknown) {
 		t.Errorf("got %v after the definition went, want ErrUnknown", err)
 	}
 	s.set(discoveryPath, 0)
@@ -265,7 +266,7 @@ func TestGone(t *testing.T) {
 	} {
 		s.set(tc.path, tc.code)
 		_, err := c.Served(t.Context(), thing)
-		if errors.Is(err, ErrUnknown) != tc.unknown || IsNotDefined(err) != tc.gone || (err == nil) != (tc.text == "") ||
+		if errors.Is(err, kinds.ErrUnknown) != tc.unknown || kinds.IsNotDefined(err) != tc.gone || (err == nil) != (tc.text == "") ||
 			err != nil && !strings.Contains(err.Error(), tc.text) {
 			t.Errorf("%s: got %v", tc.reason, err)
 		}
@@ -273,11 +274,11 @@ func TestGone(t *testing.T) {
 	s.set(discoveryPath, 404)
 	s.set(definitionsPath, 0)
 	s.answer(definitionsPath, definitions("Other"))
-	if _, err := c.Served(t.Context(), thing); !IsNotDefined(err) {
+	if _, err := c.Served(t.Context(), thing); !kinds.IsNotDefined(err) {
 		t.Errorf("the definition is of another kind: %v", err)
 	}
 	asked := s.count[definitionsPath]
-	if _, err := c.Served(t.Context(), schema.GroupVersionKind{Version: "v1", Kind: "Pod"}); !IsNotDefined(err) || s.count[definitionsPath] != asked {
+	if _, err := c.Served(t.Context(), schema.GroupVersionKind{Version: "v1", Kind: "Pod"}); !kinds.IsNotDefined(err) || s.count[definitionsPath] != asked {
 		t.Errorf("a built-in kind has no definition to ask for: %v", err)
 	}
 }
@@ -357,11 +358,11 @@ func TestLiveGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // requests are tried again for a while
 		faults := testkit.NewFaults()
 		faults.Drop(testkit.On("GET", ""))
-		cluster, err := Live(faults.Wrap(&rest.Config{Host: "http://gone.example.com"}))
+		cluster, err := New(faults.Wrap(&rest.Config{Host: "http://gone.example.com"}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := cluster.Kind(thing); err == nil || errors.Is(err, ErrUnknown) {
+		if _, err := cluster.Kind(thing); err == nil || errors.Is(err, kinds.ErrUnknown) {
 			t.Errorf("got %v, want an error that is not ErrUnknown", err)
 		}
 	})

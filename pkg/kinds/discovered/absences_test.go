@@ -1,4 +1,4 @@
-package kinds_test
+package discovered_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 )
 
 // TestRequestsThatHang: a request for one kind that hangs does not block callers that need another kind, and ends with its own
@@ -28,11 +28,11 @@ func TestRequestsThatHang(t *testing.T) {
 		http.NotFound(w, r)
 	}))
 	defer server.Close()
-	cluster, err := kinds.Live(&rest.Config{Host: server.URL})
+	cluster, err := discovered.New(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	absences := kinds.NewAbsences(cluster, time.Minute)
+	absences := discovered.NewAbsences(cluster, time.Minute)
 	ctx, cancel := context.WithCancel(t.Context())
 	hangs, other := make(chan error, 1), make(chan error, 1)
 	go func() {

@@ -1,4 +1,4 @@
-package kinds
+package discovered
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // ErrServedAgain means that a kind was not served before, and that its objects are not listed yet.
@@ -48,7 +50,7 @@ func (a *Absences) Absent(ctx context.Context, gvk schema.GroupVersionKind) erro
 	switch {
 	case err == nil:
 		err = fmt.Errorf("%s: %w", gvk.Kind, ErrServedAgain)
-	case IsNotDefined(err):
+	case kinds.IsNotDefined(err):
 		err = nil
 	}
 	a.mu.Lock()

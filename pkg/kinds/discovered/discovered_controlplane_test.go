@@ -1,0 +1,92 @@
+//go:build controlplane
+
+package discovered
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+var appoperator = schema.GroupVersionKind{Group: "tools.example.com", Version: "v1beta1", Kind: "Appoperator"}
+
+func TestMain(m *testing.M) { testkit.Main(m, testkit.WithCRDs("../testdata/crds")) }
+
+// TestServerKinds: a user without rights gets the same custom and built-in kinds as from files, with schemas.
+func TestServerKinds(t *testing.T) {
+	cluster, err := New(testkit.User(t, testkit.Unique(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := cluster.Kind(appoperator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.GVR.Resource != "appoperators" || !k.Namespaced || !k.HasStatus {
+		t.Errorf("got %+v", k)
+	}
+	if k.Schema == nil {
+		t.Fatal(k.SchemaErr)
+	}
+	checkAppoperatorSchema(t, k.Schema)
+	if !k.Schema.Properties["metadata"].Properties["name"].Type.Contains("string") {
+		t.Error("the reference to metadata is not resolved")
+	}
+
+	deployment, err := cluster.Kind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conditions := deployment.Schema.Properties["status"].Properties["conditions"]
+	if kind, _ := conditions.Extensions.GetString("x-kubernetes-list-type"); kind != "map" || !deployment.HasStatus {
+		t.Errorf("conditions of a Deployment are a list of type %q, and its status a subresource: %v", kind, deployment.HasStatus)
+	}
+	port := deployment.Schema.Properties["spec"].Properties["strategy"].Properties["rollingUpdate"].Properties["maxSurge"]
+	if port.Format != "int-or-string" {
+		t.Errorf("maxSurge has the format %q, want int-or-string", port.Format)
+	}
+}
+
+func TestServerVersion(t *testing.T) {
+	cluster, err := New(testkit.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := cluster.Version()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Major() != 1 || v.Minor() < 30 {
+		t.Errorf("got version %v", v)
+	}
+}
+
+// checkAppoperatorSchema checks what readers of a schema rely on, from any source.
+func checkAppoperatorSchema(t *testing.T, s *spec.Schema) {
+	t.Helper()
+	if s.Description != "" || s.Properties["spec"].Properties["image"].Description != "" {
+		t.Error("descriptions are still there")
+	}
+	properties := s.Properties["spec"].Properties
+	env := properties["env"]
+	if got, _ := env.Extensions.GetString("x-kubernetes-list-type"); got != "map" {
+		t.Errorf("list type of spec.env is %q, want map", got)
+	}
+	if got, _ := env.Extensions.GetStringSlice("x-kubernetes-list-map-keys"); !cmp.Equal(got, []string{"name"}) {
+		t.Errorf("map keys of spec.env are %q, want name", got)
+	}
+	if got, _ := properties["port"].Extensions.GetBool("x-kubernetes-int-or-string"); !got {
+		t.Error("spec.port is no int-or-string any more")
+	}
+	if got, _ := properties["config"].Extensions.GetBool("x-kubernetes-preserve-unknown-fields"); !got {
+		t.Error("spec.config does not preserve unknown fields any more")
+	}
+	if !properties["replicas"].Type.Contains("integer") || !properties["labels"].AdditionalProperties.Schema.Type.Contains("string") {
+		t.Error("the types of spec.replicas and spec.labels are gone")
+	}
+}
