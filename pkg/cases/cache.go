@@ -122,9 +122,6 @@ func (c *cache) Live(i int, at operator.Ref) *drift.Live {
 	return nil
 }
 
-// NoteReturned implements reconcile.Cache.
-func (*cache) NoteReturned(int, *unstructured.Unstructured, *drift.Live) {}
-
 // OwnedBy implements reconcile.Cache.
 func (c *cache) OwnedBy(i int, uid types.UID) []*drift.Live {
 	return c.objects(i, func(l *drift.Live) bool { return marks.Marked(l, uid) })

@@ -323,14 +323,6 @@ func (c *Cache) Live(i int, at operator.Ref) *drift.Live {
 	return live
 }
 
-// NoteReturned implements Cache.
-func (c *Cache) NoteReturned(i int, obj *unstructured.Unstructured, live *drift.Live) {
-	for _, sub := range c.objects(i) { // all have one view
-		sub.owner.connections.Returned.Add(obj, sub.key.View, live)
-		return
-	}
-}
-
 // OwnedBy implements Cache.
 func (c *Cache) OwnedBy(i int, uid types.UID) []*drift.Live {
 	bucket := c.objects(i).indexed(byOwner, bucketOf(string(uid)))

@@ -117,11 +117,8 @@ func (w *Factory) subscribeTo(key Key, filter *shardFilter, transform cache.Tran
 		}
 		mine := w.connections.ClientsOf(key.Identity)
 		client, example := mine.Objects, runtime.Object(&unstructured.Unstructured{})
-		switch {
-		case strings.HasPrefix(key.View, kept.PackedView):
+		if strings.HasPrefix(key.View, kept.PackedView) {
 			client, example = mine.Packed, &kept.Packed{}
-		case strings.HasPrefix(key.View, downstreamView):
-			client, transform = mine.Downstreams, w.connections.Returned.Transform(key.View, transform)
 		}
 		return w.prepare(key, shared, listWatch(client, key, shared, func() { w.abandon(key, shared) }), example, transform)
 	})

@@ -209,7 +209,7 @@ func (r *reconciliation) canApplyUnread(i int, hash string) bool {
 func (r *reconciliation) rememberResponse(k int, obj *unstructured.Unstructured) error {
 	live, err := r.liveOf(r.downstream(k), obj)
 	if err == nil {
-		r.remember(k, obj, live)
+		r.record.remember(k, live, r.now)
 	}
 	return err
 }
@@ -221,14 +221,6 @@ func (r *reconciliation) liveOf(d *pipeline.Downstream, obj *unstructured.Unstru
 		live.Unselected = !d.Selector.AsSelector().Matches(labelsOf(obj)) || r.lacksShard(labelsOf(obj))
 	}
 	return live, err
-}
-
-// remember remembers object k of the desired state as a request returned it.
-func (r *reconciliation) remember(k int, obj *unstructured.Unstructured, live *drift.Live) {
-	r.record.remember(k, live, r.now)
-	if !live.Unselected && r.client == r.Client { // a dry run returns objects that are not stored
-		r.Cache.NoteReturned(r.record.desired.Objects[k].Downstream, obj, live)
-	}
 }
 
 // apply updates an existing object to its desired state.
@@ -306,7 +298,7 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o operator.Outcome
 		}
 	}
 	r.record.regained(live.UID)
-	r.remember(o.Object, resp, live)
+	r.record.remember(o.Object, live, r.now)
 	t, w := &r.record.objects[o.Object].target, &in.Desired.Objects[o.Object]
 	if t.uid != live.UID {
 		*t = target{uid: live.UID, contest: t.contest}

@@ -102,9 +102,6 @@ type Cache interface {
 	NamespaceLabels(name string) (set labels.Set, ok bool)
 	// Live is the object of downstream i, or of pipeline.BeforeIndex, at a place; nil if there is none.
 	Live(i int, at operator.Ref) *drift.Live
-	// NoteReturned says that a write to an object of downstream i returned it, and what the downstream's view keeps of that. Both are
-	// not changed from then on.
-	NoteReturned(i int, obj *unstructured.Unstructured, live *drift.Live)
 	// OwnedBy lists those with the uid of an upstream in their owner marks.
 	OwnedBy(i int, uid types.UID) []*drift.Live
 	// Objects lists all objects of downstream i.

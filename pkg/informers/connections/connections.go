@@ -49,17 +49,14 @@ func (i Identity) Forbidden(doing, needs string, err error) string {
 type clients struct {
 	Objects dynamic.Interface
 	Packed  dynamic.Interface // brings upstreams packed
-	// Downstreams reads no object again that a write has returned.
-	Downstreams dynamic.Interface
 }
 
 // Connections makes clients for identities. They share connections, and one rate limit if there is one.
 type Connections struct {
 	cfg  *rest.Config
 	http *http.Client
-	// Returned are the objects that writes returned, whoever's: a watch shows no more of them.
-	Returned *kept.Returned
-	Texts    *kept.Texts
+	// Texts compresses what caches keep.
+	Texts *kept.Texts
 
 	mu      sync.Mutex
 	clients map[Identity]clients
@@ -76,7 +73,7 @@ func NewConnections(cfg *rest.Config) (*Connections, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection: %w", err)
 	}
-	c := &Connections{cfg: cfg, http: httpClient, Returned: &kept.Returned{}, Texts: kept.NewTexts(), clients: map[Identity]clients{}}
+	c := &Connections{cfg: cfg, http: httpClient, Texts: kept.NewTexts(), clients: map[Identity]clients{}}
 	if c.clients[Identity{}], err = c.connect(httpClient); err != nil {
 		return nil, err
 	}
@@ -89,11 +86,7 @@ func (c *Connections) connect(httpClient *http.Client) (clients, error) {
 		return clients{}, err
 	}
 	packed, err := kept.NewDynamic(c.cfg, httpClient, kept.PackedCodec{Texts: c.Texts})
-	if err != nil {
-		return clients{}, err
-	}
-	downstreams, err := kept.NewDynamic(c.cfg, httpClient, kept.ReturnedCodec{Returned: c.Returned})
-	return clients{Objects: objects, Packed: packed, Downstreams: downstreams}, err
+	return clients{Objects: objects, Packed: packed}, err
 }
 
 // Objects is the client of an identity.

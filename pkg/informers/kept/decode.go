@@ -39,7 +39,7 @@ func decodeObject(data []byte) (map[string]any, error) {
 func decodeHead(data []byte) (h head, err error) {
 	r, done := newReader(data)
 	defer done()
-	err = r.head(&h, func() bool { return false })
+	err = r.head(&h)
 	if err == nil {
 		err = r.end()
 	}
@@ -53,11 +53,8 @@ func decodeHead(data []byte) (h head, err error) {
 	return h, err
 }
 
-// errEnough ends reading.
-var errEnough = errors.New("enough was read")
-
-// head reads what a cache needs of an object, or errEnough once enough of it is read.
-func (r *reader) head(h *head, enough func() bool) error {
+// head reads what a cache needs of an object.
+func (r *reader) head(h *head) error {
 	return r.fields(func(name string) (err error) {
 		switch name {
 		case "apiVersion":
@@ -68,9 +65,6 @@ func (r *reader) head(h *head, enough func() bool) error {
 			err = r.fields(func(name string) error { return r.metadata(name, &h.Metadata) })
 		default:
 			err = r.SkipValue()
-		}
-		if err == nil && enough() {
-			err = errEnough
 		}
 		return err
 	})
