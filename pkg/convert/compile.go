@@ -52,13 +52,8 @@ func Compile(config *config.Conversion, o Options) (*Converter, []*Problem) {
 	if len(c.problems) > 0 {
 		return nil, c.problems
 	}
-	made.Literals, made.Metadata, made.NeedsMetadata = c.found, c.metadata, made.Preserve != ""
-	made.Untried = c.untried
-	for _, s := range made.Spokes {
-		for _, o := range slices.Concat(s.toHub, s.fromHub) {
-			made.NeedsMetadata = made.NeedsMetadata || o.touches("metadata")
-		}
-	}
+	made.Literals, made.Metadata, made.Untried = c.found, c.metadata, c.untried
+	made.NeedsMetadata = made.Preserve != "" || len(c.metadata) > 0 || c.readsMetadata
 	return made, nil
 }
 
@@ -69,8 +64,10 @@ type compiler struct {
 	found    []any            // the literals of rules and expressions
 	preserve string           // the annotation of preserve
 	metadata []fieldpath.Path // the labels and annotations that they name
-	untried  []string         // the expressions that read metadata which made objects do not have
-	floats   []FloatUse       // of the spoke that is compiled
+	// readsMetadata: expressions read some, labels or others.
+	readsMetadata bool
+	untried       []string   // the expressions that read metadata which made objects do not have
+	floats        []FloatUse // of the spoke that is compiled
 }
 
 func (c *compiler) problem(path, format string, args ...any) {
@@ -203,11 +200,13 @@ func (c *compiler) names(p fieldpath.Path) {
 // reads notes what of metadata an expression reads.
 func (c *compiler) reads(at string, paths [][]string, whole bool) {
 	if whole {
+		c.readsMetadata = true
 		c.untried = append(c.untried, at+" reads the whole object, with all of .metadata")
 	}
 	for _, path := range paths {
 		p := fieldpath.New(path...)
 		c.names(p)
+		c.readsMetadata = c.readsMetadata || path[0] == "metadata"
 		if path[0] == "metadata" && (len(path) == 1 || !slices.Contains(TriedMetadata, path[1])) {
 			c.untried = append(c.untried, fmt.Sprintf("%s reads %s", at, p))
 		}

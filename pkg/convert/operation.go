@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,8 +37,6 @@ func (p *pass) isPartial() bool {
 // operation is one step of one direction. All operations of a direction read before the first one writes, so that each sees the
 // object as it was, without a copy of it.
 type operation interface {
-	// touches reports whether a field at the top of the object is read or written.
-	touches(field string) bool
 	// read returns what is to be written; ok is false where there is nothing.
 	read(obj map[string]any, p *pass) (value any, ok bool, err error)
 	// clear removes what is not at its old place any more.
@@ -95,10 +92,6 @@ type transfer struct {
 	change   func(any) (value any, ok bool) // nil: it stays as it is
 }
 
-func (t *transfer) touches(field string) bool {
-	return t.from[0].Field == field || t.to[0].Field == field
-}
-
 func (t *transfer) read(obj map[string]any, _ *pass) (any, bool, error) {
 	value, ok := fieldpath.Get(obj, t.from)
 	if ok && t.change != nil {
@@ -151,8 +144,6 @@ type constant struct {
 	value any
 }
 
-func (c *constant) touches(field string) bool { return c.at[0].Field == field }
-
 func (c *constant) read(obj map[string]any, _ *pass) (any, bool, error) {
 	return c.value, true, nil
 }
@@ -169,8 +160,6 @@ func (c *constant) write(obj map[string]any, value any, _ *pass) error {
 // removal removes a field.
 type removal struct{ at fieldpath.Path }
 
-func (r *removal) touches(field string) bool { return r.at[0].Field == field }
-
 func (r *removal) read(map[string]any, *pass) (any, bool, error) { return nil, true, nil }
 
 func (r *removal) clear(map[string]any) {}
@@ -185,11 +174,6 @@ type computed struct {
 	at      fieldpath.Path
 	program *rules.Program
 	where   string // in the config
-}
-
-func (c *computed) touches(field string) bool {
-	paths, whole := c.program.Reads("self")
-	return whole || c.at[0].Field == field || slices.ContainsFunc(paths, func(path []string) bool { return path[0] == field })
 }
 
 func (c *computed) read(obj map[string]any, p *pass) (any, bool, error) {

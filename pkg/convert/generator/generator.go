@@ -171,10 +171,7 @@ func (g *Generator) object(s *structuralschema.Structural, at string, depth int)
 	if depth > maxDepth {
 		return made
 	}
-	var required []string
-	if s.ValueValidation != nil {
-		required = s.ValueValidation.Required
-	}
+	required := validationOf(s).Required
 	optional := max(1, len(s.Properties)-len(required))
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		property := s.Properties[name]

@@ -205,12 +205,11 @@ func (p *prover) leaveData(ctx context.Context, obj map[string]any) {
 
 // thereAndBack takes an object there and back; nil where it survives.
 func (p *prover) thereAndBack(ctx context.Context, obj map[string]any) *Counterexample {
-	found := &Counterexample{Object: obj}
 	there := runtime.DeepCopyJSON(obj)
 	if err := p.Convert(ctx, there, p.via.Name); err != nil {
-		found.Problem, found.Shown = err.Error(), withoutValues(err)
-		return found
+		return refusedBy(err, obj)
 	}
+	found := &Counterexample{Object: obj}
 	generator.Store(p.via, there)
 	fields := map[string]bool{} // each once, whatever items of lists they are in
 	for _, f := range p.Preserved(there, p.from.Name) {

@@ -12,6 +12,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
+// refusedBy is an object that cannot be converted.
+func refusedBy(err error, obj map[string]any) *Counterexample {
+	return &Counterexample{Object: obj, Problem: err.Error(), Shown: withoutValues(err)}
+}
+
 // withoutValues is the text of an error of Convert in which no expression quotes a value of the object.
 func withoutValues(err error) string {
 	var failed *rules.EvalError
@@ -27,7 +32,7 @@ func withoutValues(err error) string {
 func Survives(ctx context.Context, c *convert.Converter, obj map[string]any) (loss *Counterexample, valid bool) {
 	name, err := c.VersionOf(obj)
 	if err != nil {
-		return &Counterexample{Object: obj, Problem: err.Error(), Shown: withoutValues(err)}, true
+		return refusedBy(err, obj), true
 	}
 	from := c.Hub
 	if s := c.Spokes[name]; s != nil {
@@ -36,28 +41,29 @@ func Survives(ctx context.Context, c *convert.Converter, obj map[string]any) (lo
 	obj = runtime.DeepCopyJSON(obj)
 	from.Coerce(obj)
 	if valid = len(from.Validate(ctx, obj)) == 0; valid && from != c.Hub {
-		if loss := survivesPass(ctx, c, from, c.Hub, obj); loss != nil {
+		if loss := lossOn(ctx, c, from, c.Hub, obj); loss != nil {
 			return loss, true
 		}
 	}
 	if err := c.Convert(ctx, obj, c.Hub.Name); err != nil {
-		return &Counterexample{Object: obj, Problem: err.Error(), Shown: withoutValues(err)}, valid
+		return refusedBy(err, obj), valid
 	}
 	c.Hub.Coerce(obj)
 	for _, name := range c.Versions() {
 		if !valid {
 			there := runtime.DeepCopyJSON(obj)
 			if err := c.Convert(ctx, there, name); err != nil {
-				return &Counterexample{Object: obj, Problem: err.Error(), Shown: withoutValues(err)}, false
+				return refusedBy(err, obj), false
 			}
-		} else if loss := survivesPass(ctx, c, c.Hub, c.Spokes[name].Version, obj); loss != nil {
+		} else if loss := lossOn(ctx, c, c.Hub, c.Spokes[name].Version, obj); loss != nil {
 			return loss, true
 		}
 	}
 	return nil, valid
 }
 
-func survivesPass(ctx context.Context, c *convert.Converter, from, via *kinds.Version, obj map[string]any) *Counterexample {
+// lossOn takes an object there and back; nil where it survives.
+func lossOn(ctx context.Context, c *convert.Converter, from, via *kinds.Version, obj map[string]any) *Counterexample {
 	p := &prover{Converter: c, from: from, via: via, kept: map[string]int{}, lost: map[string]int{}}
 	return p.thereAndBack(ctx, obj)
 }
