@@ -15,14 +15,14 @@ import (
 func (p *pass) noteFinalizers(t *target, u *unstructured.Unstructured) {
 	for _, name := range u.GetFinalizers() {
 		ours := func(o archive.Operator) bool { return slices.Contains(o.Finalizers, name) }
-		if !IsStandardFinalizer(name) && !slices.ContainsFunc(p.Operators, ours) {
+		if !isStandardFinalizer(name) && !slices.ContainsFunc(p.Operators, ours) {
 			p.unknownFinalizers[[2]string{t.Name(), name}]++
 		}
 	}
 }
 
-// IsStandardFinalizer reports whether a controller of Kubernetes removes a finalizer.
-func IsStandardFinalizer(name string) bool {
+// isStandardFinalizer reports whether a controller of Kubernetes removes a finalizer.
+func isStandardFinalizer(name string) bool {
 	domain, _, hasDomain := strings.Cut(name, "/")
 	isOf := func(suffix string) bool { return domain == suffix || strings.HasSuffix(domain, "."+suffix) }
 	return name == metav1.FinalizerDeleteDependents || name == metav1.FinalizerOrphanDependents ||

@@ -127,7 +127,7 @@ func (c *Cache) upstream(ref operator.Ref) *kept.Packed {
 }
 
 // WrittenVersions counts the upstreams by the versions of their kind in which managers wrote them: the given number of versions
-// with the most upstreams, and the others together as OtherVersions. Whoever writes an upstream can forge managedFields.
+// with the most upstreams, and the others together as otherVersions. Whoever writes an upstream can forge managedFields.
 func (c *Cache) WrittenVersions(atMost int) map[string]int {
 	alike := map[unique.Handle[kept.Writers]]int{}
 	for p := range c.packed() {
@@ -145,14 +145,14 @@ func (c *Cache) WrittenVersions(atMost int) map[string]int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
 	for _, name := range names[min(len(names), atMost):] {
-		counts[OtherVersions] += counts[name]
+		counts[otherVersions] += counts[name]
 		delete(counts, name)
 	}
 	return counts
 }
 
-// OtherVersions is not a valid name of a version.
-const OtherVersions = "(other)"
+// otherVersions is not a valid name of a version.
+const otherVersions = "(other)"
 
 // Namespaces lists the namespaces in which upstreams are watched; "" is all of them.
 func (c *Cache) Namespaces() []string { return c.within }

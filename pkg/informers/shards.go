@@ -235,13 +235,12 @@ func (f *shardFilter) passedOn(obj runtime.Object) (marks ownerMarks, ok bool) {
 	return marks, ok || comes
 }
 
-// withMarks is an object with these owner marks in place of its own. It is a copy: a write of this process may have returned the object.
+// withMarks gives an object these owner marks in place of its own. Only the watch that brought it has it.
 func (f *shardFilter) withMarks(obj runtime.Object, m ownerMarks) runtime.Object {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return obj
 	}
-	u = u.DeepCopy()
 	u.SetOwnerReferences(m.references)
 	annotations := u.GetAnnotations()
 	delete(annotations, f.view.Previous.OwnerAnnotation)

@@ -15,7 +15,7 @@ import (
 
 const (
 	// sharedReviews bounds the bytes of the reviews that are read side by side.
-	sharedReviews = MaxReview / 2
+	sharedReviews = maxReview / 2
 	// firstStep is how many bytes are reserved for a client that has sent nothing: no more than its connection takes anyway. Each later step
 	// is as large as what has come, up to bodyStep.
 	firstStep = 16 << 10
@@ -61,7 +61,7 @@ func (r *reservation) release() {
 
 var (
 	errBusy    = errors.New("too many reviews at a time")
-	errTooLong = fmt.Errorf("the review has more than %d MiB", MaxReview>>20)
+	errTooLong = fmt.Errorf("the review has more than %d MiB", maxReview>>20)
 )
 
 // codeOf is the HTTP status for an error of read; 0 for none, and for what the connection's end says already.
@@ -84,7 +84,7 @@ func (r *reservation) read(
 ) ([]byte, error) {
 	connection := http.NewResponseController(w)
 	var text []byte
-	for len(text) <= MaxReview {
+	for len(text) <= maxReview {
 		step := min(max(len(text), firstStep), bodyStep)
 		if left := length - int64(len(text)); left >= 0 && left < int64(step) {
 			step = int(left) + 1 // one more byte finds the end

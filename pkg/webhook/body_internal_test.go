@@ -32,7 +32,7 @@ func TestAnnouncedReview(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close() })
-		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n{", MaxReview)
+		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n{", maxReview)
 		idle = append(idle, conn)
 	}
 	for range 10 { // the idle ones may be read before or after
@@ -67,7 +67,7 @@ func TestIdleClients(t *testing.T) {
 			go func() {
 				r := reservation{budget: &small}
 				defer r.release()
-				_, _ = r.read(t.Context(), httptest.NewRecorder(), io.MultiReader(io.LimitReader(zeros{}, int64(n)), idle(done)), MaxReview, time.Hour)
+				_, _ = r.read(t.Context(), httptest.NewRecorder(), io.MultiReader(io.LimitReader(zeros{}, int64(n)), idle(done)), maxReview, time.Hour)
 			}()
 		}
 		synctest.Wait()

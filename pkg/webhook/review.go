@@ -23,8 +23,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/convert"
 )
 
-// MaxReview bounds a review in bytes: the API server puts a whole list into one.
-const MaxReview = 256 << 20
+// maxReview bounds a review in bytes: the API server puts a whole list into one.
+const maxReview = 256 << 20
 
 // Handler answers ConversionReviews of apiextensions.k8s.io/v1 with the converter of each object's kind; nil from converters is a kind
 // that is not converted here.
