@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/cli/command"

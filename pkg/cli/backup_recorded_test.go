@@ -22,12 +22,7 @@ downstreams:
     kind: ConfigMap
     targetNamespaces: {from: List, names: [OTHER]}
     template: "{metadata: {name: there, namespace: OTHER}, data: {color: {{ .spec.color }}}}"
-conventions:
-  fieldManager: NS
-  labels: {NS.example.com/managed: "yes"}
-  hash: {annotation: NS.example.com/hash}
-  owner: {annotation: NS.example.com/owner}
-  finalizer: NS.example.com/cleanup
+` + ownConventions + `  finalizer: NS.example.com/cleanup
   pause: {annotation: NS.example.com/paused}
 status: {conditions: {ready: Ready}, downstreams: .status.downstreams}
 events: None

@@ -37,10 +37,8 @@ func TestConfirmContinuesARollout(t *testing.T) {
 	})
 
 	second := start(t, testkit.Config(t), slices.Concat([]string{"run", "--health-probe-bind-address", health}, running, changed)...)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		_, text := answer(t, "http://"+health+"/readyz/operators")
-		return strings.Contains(text, "GuardWaiting: 4 of 4 existing downstreams would be changed or deleted"), text
-	})
+	eventuallyAnswers(t, health+"/readyz/operators", http.StatusInternalServerError,
+		"GuardWaiting: 4 of 4 existing downstreams would be changed or deleted")
 	if code, text := answer(t, "http://"+health+"/readyz"); code != http.StatusInternalServerError {
 		t.Errorf("/readyz answers %d: %s", code, text)
 	}
@@ -65,10 +63,7 @@ func TestConfirmContinuesARollout(t *testing.T) {
 	if other != "kept" {
 		t.Error("a key of somebody else was changed")
 	}
-	testkit.Eventually(t, patience, func() (bool, string) {
-		code, text := answer(t, "http://"+health+"/readyz")
-		return code == http.StatusOK, text
-	})
+	eventuallyAnswers(t, health+"/readyz", http.StatusOK)
 	planned("that is confirmed, with the digest " + digest[1] + ", so run does it")
 	eventuallyColor(t, ns, "blue") // the first still leads
 	first.stop(t)

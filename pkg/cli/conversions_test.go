@@ -161,6 +161,17 @@ func (c *cronTabs) eventuallyReads(t *testing.T, name, want string) {
 	})
 }
 
+// store has the definition store a version.
+func (c *cronTabs) store(t *testing.T, version string) {
+	t.Helper()
+	testkit.Update(t, definitions, "", "crontabs."+c.group, func(u *unstructured.Unstructured) {
+		for _, v := range u.Object["spec"].(map[string]any)["versions"].([]any) {
+			v := v.(map[string]any)
+			v["storage"] = v["name"] == version
+		}
+	})
+}
+
 func (c *cronTabs) apply(t *testing.T, name, hostPort string) {
 	t.Helper()
 	testkit.Apply(

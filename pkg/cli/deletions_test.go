@@ -24,21 +24,14 @@ func TestRunOnlyDeletes(t *testing.T) {
 
 	m.set("config.tmpl", "metadata: {name: {{ .metadata.name }\n")
 	p = start(t, testkit.Config(t), "run", "-c", m.dir, "--reload-interval", "1s", "-n", ns, "--health-probe-bind-address", health)
-	ready := func(ok bool, want string) {
-		t.Helper()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			code, text := answer(t, "http://"+health+"/readyz/operators")
-			return (code == http.StatusOK) == ok && strings.Contains(text, want), text
-		})
-	}
-	ready(false, "config.tmpl")
-	ready(false, "only upstreams that are being deleted are handled")
+	eventuallyAnswers(t, health+"/readyz/operators", http.StatusInternalServerError, "config.tmpl",
+		"only upstreams that are being deleted are handled")
 	testkit.Delete(t, widgets, ns, "one")
 	testkit.Eventually(t, patience, func() (bool, string) {
 		return testkit.Find(t, widgets, ns, "one") == nil, "the upstream is held"
 	})
 	m.set("config.tmpl", mountedTemplate)
-	ready(true, "")
+	eventuallyAnswers(t, health+"/readyz/operators", http.StatusOK)
 	testkit.Apply(t, ns, blueWidget)
 	eventuallyColor(t, ns, "blue")
 	p.stop(t)

@@ -55,10 +55,7 @@ func startReplica(t *testing.T, binary, ns, name string, election ...string) *me
 		append([]string{"run", "-c", operatorFile, "--set", "widgets:.watch.namespaces=[" + ns + "]",
 			"--metrics-bind-address", "0", "--health-probe-bind-address", health, "--as", user, "--as-group", "system:masters",
 			"-n", ns, "--leader-elect", "--leader-election-id", "widgets-leader"}, election...)...)}
-	testkit.Eventually(t, patience, func() (bool, string) {
-		code, text := answer(t, "http://"+health+"/readyz")
-		return code == http.StatusOK, text
-	})
+	eventuallyAnswers(t, health+"/readyz", http.StatusOK)
 	return m
 }
 

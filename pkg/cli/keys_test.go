@@ -52,12 +52,7 @@ downstreams:
     kind: ServiceAccount
     ownership: Fields
     template: "{metadata: {name: builder, labels: {team: blue}}}"
-conventions:
-  fieldManager: NS
-  labels: {NS.example.com/managed: "yes"}
-  hash: {annotation: NS.example.com/hash}
-  owner: {annotation: NS.example.com/owner}
-  finalizer: NS.example.com/cleanup
+` + ownConventions + `  finalizer: NS.example.com/cleanup
 status:
   conditions: {ready: Ready}
 `

@@ -1,10 +1,12 @@
 package cli_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +85,16 @@ func answer(t *testing.T, url string) (int, string) {
 	return response.StatusCode, string(text)
 }
 
+// eventuallyAnswers waits until an address answers so, with all of these texts.
+func eventuallyAnswers(t *testing.T, url string, status int, texts ...string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		code, text := answer(t, "http://"+url)
+		return code == status && !slices.ContainsFunc(texts, func(want string) bool { return !strings.Contains(text, want) }),
+			fmt.Sprintf("%s answers %d, not %d and %q: %s", url, code, status, texts, text)
+	})
+}
+
 // TestRunFollowsItsConfigs as a mounted ConfigMap changes: the template, the shared conventions, for the worse and for the
 // better. Nothing but notices of the files tell of it.
 func TestRunFollowsItsConfigs(t *testing.T) {
@@ -105,10 +117,7 @@ func TestRunFollowsItsConfigs(t *testing.T) {
 	})
 
 	m.set("config.tmpl", "metadata:\n  name: {{ .metadata.nam\n")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		code, text := answer(t, "http://"+health+"/readyz/reload")
-		return code == http.StatusInternalServerError && strings.Contains(text, "config.tmpl:2"), text
-	})
+	eventuallyAnswers(t, health+"/readyz/reload", http.StatusInternalServerError, "config.tmpl:2")
 	if code, text := answer(t, "http://"+health+"/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz answers %d: %s", code, text)
 	}
@@ -117,10 +126,7 @@ func TestRunFollowsItsConfigs(t *testing.T) {
 
 	m.set("config.tmpl", mountedTemplate)
 	eventuallyColor(t, ns, "red")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		code, text := answer(t, "http://"+health+"/readyz/reload")
-		return code == http.StatusOK, text
-	})
+	eventuallyAnswers(t, health+"/readyz/reload", http.StatusOK)
 	have := testkit.Get(t, configMaps, ns, "one")
 	if have.GetUID() != uid {
 		t.Error("the downstream was made anew")

@@ -19,12 +19,7 @@ downstreams:
     kind: ConfigMap
     template: "{metadata: {name: '{{ .row.name }}', namespace: NS}, data: {id: '{{ .row.id }}'}}"
     targetNamespaces: {from: List, names: [NS]}
-conventions:
-  fieldManager: NS
-  labels: {NS.example.com/managed: "yes"}
-  hash: {annotation: NS.example.com/hash}
-  owner: {annotation: NS.example.com/owner}
-guard: {confirm: {namespace: NS, configMap: confirmations, key: rows}}
+` + ownConventions + `guard: {confirm: {namespace: NS, configMap: confirmations, key: rows}}
 `
 
 // TestPlanAndBackupOfRows: plan says that nothing is deleted yet where an answer of the database is in doubt, and fails where there

@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -33,6 +32,14 @@ const (
 	patience     = testkit.Patience
 	blueWidget   = "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one}, spec: {color: blue}}"
 )
+
+// ownConventions are those of a config for the namespace NS.
+const ownConventions = `conventions:
+  fieldManager: NS
+  labels: {NS.example.com/managed: "yes"}
+  hash: {annotation: NS.example.com/hash}
+  owner: {annotation: NS.example.com/owner}
+`
 
 // process is the command running beside the test.
 type process struct {
@@ -171,37 +178,18 @@ func TestRunServesHealthAndMetrics(t *testing.T) {
 	p := startRun(t, testkit.Config(t), ns, slices.Concat(steadyElection, []string{
 		"--metrics-bind-address", metrics, "--health-probe-bind-address", health, "--leader-elect", "--leader-election-id", "observed",
 		"-n", ns})...)
-	for _, url := range []string{"http://" + health + "/healthz", "http://" + health + "/readyz", "http://" + metrics + "/metrics"} {
-		testkit.Eventually(t, patience, func() (bool, string) {
-			response, err := http.Get(url)
-			if err != nil {
-				return false, err.Error()
-			}
-			_ = response.Body.Close()
-			return response.StatusCode == http.StatusOK, url + " answers " + response.Status
-		})
+	for _, url := range []string{health + "/healthz", health + "/readyz", metrics + "/metrics"} {
+		eventuallyAnswers(t, url, http.StatusOK)
 	}
 	for _, name := range []string{"corollary_operator_state{", "corollary_build_info{", "process_resident_memory_bytes ", "go_goroutines ",
 		`leader_election_master_status{name="observed"} 1`} {
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return strings.Contains(get(t, "http://"+metrics+"/metrics"), "\n"+name), "/metrics has no " + name
-		})
+		eventuallyAnswers(t, metrics+"/metrics", http.StatusOK, "\n"+name)
 	}
 	q := start(t, testkit.Config(t), "run", "-c", operatorFile, "--metrics-bind-address", "0", "--health-probe-bind-address", health)
 	if code := q.wait(t); code != 1 || !strings.Contains(q.text(t), "0 turns each off") {
 		t.Errorf("a second one on the same address: exit code %d\n%s", code, q.text(t))
 	}
 	p.stop(t)
-}
-
-// get returns what a URL answers.
-func get(t *testing.T, url string) string {
-	t.Helper()
-	response, err := http.Get(url)
-	ok(t, err)
-	defer func() { _ = response.Body.Close() }()
-	text := must(io.ReadAll(response.Body))(t)
-	return string(text)
 }
 
 // TestRunElects: one of two works; when it is stopped it gives the Lease back and the other takes over at once.
@@ -227,11 +215,7 @@ func TestRunElects(t *testing.T) {
 	eventuallyColor(t, ns, "blue")
 	eventuallySays(t, standby, `"reason":"Standby"`)
 	for address, status := range map[string]string{metrics: "1", others: "0"} {
-		testkit.Eventually(t, patience, func() (bool, string) {
-			_, text := answer(t, "http://"+address+"/metrics")
-			return strings.Contains(text, "\nleader_election_master_status{name=\"widgets-leader\"} "+status+"\n"),
-				"its metrics do not say who leads:\n" + text
-		})
+		eventuallyAnswers(t, address+"/metrics", http.StatusOK, "\nleader_election_master_status{name=\"widgets-leader\"} "+status+"\n")
 	}
 	standby.stop(t)
 	first.stop(t)

@@ -72,17 +72,6 @@ func TestUnconvertibleObject(t *testing.T) {
 	}
 }
 
-// store has the definition store a version.
-func (c *cronTabs) store(t *testing.T, version string) {
-	t.Helper()
-	testkit.Update(t, definitions, "", "crontabs."+c.group, func(u *unstructured.Unstructured) {
-		for _, v := range u.Object["spec"].(map[string]any)["versions"].([]any) {
-			v := v.(map[string]any)
-			v["storage"] = v["name"] == version
-		}
-	})
-}
-
 func (c *cronTabs) patchDefinition(t *testing.T, patch string) {
 	t.Helper()
 	crds := testkit.Dynamic(t).Resource(definitions)

@@ -389,8 +389,7 @@ func TestKeptInForeground(t *testing.T) {
 			return strings.NewReplacer("maxDeleted: 100%", "maxChanged: 0%", "data: {{ .spec.data }}", "data: {key: other}").Replace(conf)
 		}},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			conf := fill(widgetConfig, ns, name) + "validate: [{rule: \"self.spec.?data.?bad.orValue('') != 'yes'\", message: bad}]\nguard: {maxDeleted: 100%}\n"
 			if row.first != nil {
 				conf = row.first(conf)

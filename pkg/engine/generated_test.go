@@ -173,8 +173,7 @@ func TestGeneratedAdopted(t *testing.T) {
 // Each object of a list has values of its own.
 func TestGeneratedForEach(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := with(strings.NewReplacer("kind: ConfigMap", "kind: Secret", "      data:", "      stringData:",
-			`"downstreams.worker.map(n, n)"`, `"self.spec.workers.map(w, w.name)"`).Replace(fill(poolConfig, ns, name)), generatedLine)
+		conf := poolOfSecrets(ns, name)
 		start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, pool("a", "one=x", "two=x"))
 		one, two := secretText(t, ns, "a-one", "password", anyText), secretText(t, ns, "a-two", "password", anyText)
@@ -310,8 +309,7 @@ func TestNamesAreNotSwapped(t *testing.T) {
 			eventuallyCondition(t, ns, fmt.Sprint("u", i), "False", "Conflict", "belongs to")
 		}
 		r.halt()
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		_, counter := startCounted(t, conf)
 		bubble.Quiet(t, counter)
 		secretText(t, ns, "one", "password", of(one))
 		secretText(t, ns, "two", "password", of(two))

@@ -10,11 +10,9 @@ import (
 
 // A paused upstream says that it is paused, not that guard holds it: it would not be changed anyway.
 func TestPausedIsNotHeld(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), dropKey) + "inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: '\"shared\"', missing: Allow}]\n"
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		_, counter := startCounted(t, conf)
 		for i := range guardedWidgets {
 			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
 		}

@@ -250,8 +250,7 @@ func TestHolderOfAHiddenUpstreamStays(t *testing.T) {
 			testkit.Apply(t, ns, widget("b", "{name: one}"))
 			testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata": {"labels": {"tier": "gold"}}}`)
 			testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, configMaps, "room-one", "b") != nil, "nothing of b" })
-			r.halt()
-			start(t, testkit.Config(t), watched(conf, row.selection)).ready()
+			r.restart(nil, watched(conf, row.selection))
 			testkit.Delete(t, widgets, ns, "a")
 			never(t, func() (bool, string) {
 				return testkit.Find(t, configMaps, "room-one", "b") == nil || testkit.Get(t, namespaces, "", "room-one").GetDeletionTimestamp() != nil,

@@ -85,8 +85,7 @@ func TestForgedMark(t *testing.T) {
 func TestForgedLeftover(t *testing.T) {
 	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		start(t, testkit.Config(t), replaceOnce(t, elsewhere(fill(widgetConfig, ns, name), other, ns), "status:\n", "deletion: {wait: true}\nstatus:\n")).ready()
-		up := testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		up := applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 		forged := post(t, other, name, strings.NewReplacer("NAME", name, "UID", string(up.GetUID()), "NS", ns).Replace(`{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs,
 	  managedFields: [{manager: NAME, operation: Apply, apiVersion: v1, time: "2024-01-01T00:00:00Z", fieldsType: FieldsV1, fieldsV1: {"f:data": {"f:none": {}}}}],
 	  labels: {NAME.example.com/managed: "yes"}, annotations: {NAME.example.com/owner: NS/a/UID}}, data: {key: theirs}}`))

@@ -54,8 +54,7 @@ func TestPostgresManyRows(t *testing.T) {
 	file, _ := dsnFile(t, server.DSN())
 	conf := with(postgresConfig(ns, name, "{file: "+file+"}"), `when: self.row.id <= 10 || self.row.id == 5000`)
 	conf = strings.Replace(conf, "changes: {poll: 1s}", "timeout: 1h\n  changes: {listen: apps, poll: 1h}", 1) // so none is executed twice
-	counts := testkit.NewCounter()
-	start(t, counts.Wrap(testkit.Config(t)), conf).ready()
+	_, counts := startCounted(t, conf)
 	waitData(t, ns, app(5000), "key", "one")
 	testkit.Eventually(t, patience, func() (bool, string) {
 		n := metric(t, "corollary_queue", name)

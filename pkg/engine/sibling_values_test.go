@@ -22,10 +22,23 @@ func siblingsConfig(t *testing.T, ns, name, more string) string {
 	return replaceOnce(t, alone, "conventions:\n", secondSecret+"    "+generatedLine+"\n"+more+"conventions:\n")
 }
 
+// poolOfSecrets is poolConfig with a Secret with a random value for each worker.
+func poolOfSecrets(ns, name string) string {
+	return with(strings.NewReplacer("kind: ConfigMap", "kind: Secret", "      data:", "      stringData:",
+		`"downstreams.worker.map(n, n)"`, `"self.spec.workers.map(w, w.name)"`).Replace(fill(poolConfig, ns, name)), generatedLine)
+}
+
+// keepsValue checks that a Secret has the value that was made before.
+func keepsValue(t *testing.T, ns, secret, value string) {
+	t.Helper()
+	if have := secretText(t, ns, secret, "password", anyText); have != value {
+		t.Errorf("Secret %s has another value: the one from before is lost", secret)
+	}
+}
+
 // A downstream that becomes wanted does not take over the values of another one whose place it takes, and which moves in the same edit.
 func TestNewDownstreamTakesNoValue(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(siblingsConfig(t, ns, name, ""), `when: "has(self.spec.name)"`)
 		start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, widget("a", "{data: {second: s2}}"))
@@ -33,9 +46,7 @@ func TestNewDownstreamTakesNoValue(t *testing.T) {
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		testkit.Apply(t, ns, widget("a", "{name: s2, data: {second: s3}}"))
 		<-time.After(time.Minute)
-		if have := secretText(t, ns, "s3", "password", anyText); have != two {
-			t.Errorf("the value of downstream second is lost")
-		}
+		keepsValue(t, ns, "s3", two)
 		if have := secretText(t, ns, "s2", "password", anyText); have == two {
 			t.Errorf("downstream config has the value of downstream second")
 		}
@@ -62,8 +73,7 @@ func TestNewDownstreamTakesNoObject(t *testing.T) {
 func TestValuesOfWhatIsStillThere(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"deletion refused", "still used", "nothing"} {
-		t.Run(row, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row, spaced(func(t *testing.T, ns, name string) {
 			third := "  - name: third\n    apiVersion: v1\n    kind: ConfigMap\n    after: [{name: second, until: Created}]\n    template: |\n      metadata: {name: third}\n      data: {k: {{ .spec.data.third }}}\n"
 			conf := siblingsConfig(t, ns, name, third)
 			faults := testkit.NewFaults()
@@ -88,12 +98,8 @@ func TestValuesOfWhatIsStillThere(t *testing.T) {
 			}
 			testkit.Apply(t, ns, widget("a", `{name: s2, data: {second: s3, third: "yes"}}`))
 			<-time.After(2 * time.Minute)
-			if have := secretText(t, ns, "s3", "password", anyText); have != two {
-				t.Errorf("the value of downstream second is lost")
-			}
-			if have := secretText(t, ns, "s2", "password", anyText); have != one {
-				t.Errorf("the value of downstream config is lost; it has that of second: %v", have == two)
-			}
+			keepsValue(t, ns, "s3", two)
+			keepsValue(t, ns, "s2", one)
 		}))
 	}
 }
@@ -114,9 +120,7 @@ func TestLastCopyOfAValueIsKept(t *testing.T) {
 		testkit.Patch(t, secretKind, ns, "s1", "somebody", `{"metadata":{"finalizers":null}}`)
 		start(t, testkit.Config(t), conf).ready()
 		<-time.After(10 * time.Minute)
-		if have := secretText(t, ns, "q1", "password", anyText); have != value {
-			t.Error("the value is lost")
-		}
+		keepsValue(t, ns, "q1", value)
 	})
 }
 
@@ -124,8 +128,7 @@ func TestLastCopyOfAValueIsKept(t *testing.T) {
 func TestOwnerMarksAreSpaced(t *testing.T) {
 	t.Parallel()
 	for _, paused := range []bool{true, false} {
-		t.Run(fmt.Sprint("paused ", paused), bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(fmt.Sprint("paused ", paused), spaced(func(t *testing.T, ns, name string) {
 			conf := fill(widgetConfig, ns, name) + "guard: {maxDeleted: 100%}\n"
 			r := start(t, testkit.Config(t), conf).ready()
 			up := testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
@@ -159,13 +162,9 @@ func TestOwnerMarksAreSpaced(t *testing.T) {
 
 // With mode Observe, a session that only deletes adds no finalizer, which nobody would remove.
 func TestObserveAddsNoFinalizer(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name) + "guard: {maxDeleted: 100%}\n"
-		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitData(t, ns, "a", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		r := startWidget(t, ns, conf)
 		r.halt()
 		conf = strings.Replace(with(conf, "deletionPolicy: Orphan"), "data: {{ .spec.data }}", "data: {{ .spec.data | nofunction }}", 1) + "mode: Observe\n"
 		start(t, testkit.Config(t), conf)
@@ -211,8 +210,7 @@ func TestLossBehindAfterIsHeld(t *testing.T) {
 // An item of forEach does not take over the values of another downstream whose place it takes.
 func TestItemTakesNoValue(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := with(strings.NewReplacer("kind: ConfigMap", "kind: Secret", "      data:", "      stringData:",
-			`"downstreams.worker.map(n, n)"`, `"self.spec.workers.map(w, w.name)"`).Replace(fill(poolConfig, ns, name)), generatedLine)
+		conf := poolOfSecrets(ns, name)
 		admin := "  - name: admin\n    apiVersion: v1\n    kind: Secret\n    template: |\n      metadata: {name: {{ .metadata.annotations.admin }}}\n      stringData: {of: admin}\n    " + generatedLine + "\n"
 		conf = replaceOnce(t, conf, "conventions:\n", admin+"conventions:\n")
 		start(t, testkit.Config(t), conf).ready()
@@ -225,9 +223,7 @@ func TestItemTakesNoValue(t *testing.T) {
 		<-time.After(time.Minute)
 		testkit.Apply(t, ns, up("a-admin", "two=x", "one=x"))
 		<-time.After(2 * time.Minute)
-		if have := secretText(t, ns, "a-admin", "password", anyText); have != one {
-			t.Errorf("the value of admin is lost; worker one has it: %v", secretText(t, ns, "a-one", "password", anyText) == one)
-		}
+		keepsValue(t, ns, "a-admin", one)
 		if secretText(t, ns, "a-two", "password", anyText) != two {
 			t.Errorf("the value of worker two has changed")
 		}
@@ -271,14 +267,12 @@ func TestLossOfWhatIsLeftAloneIsReported(t *testing.T) {
 // The config renames all items of forEach: each takes over the values of the one that differs from it in nothing but the name.
 func TestRenamedItemsKeepTheirValues(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := with(strings.NewReplacer("kind: ConfigMap", "kind: Secret", "      data:", "      stringData:",
-			`"downstreams.worker.map(n, n)"`, `"self.spec.workers.map(w, w.name)"`).Replace(fill(poolConfig, ns, name)), generatedLine)
+		conf := poolOfSecrets(ns, name)
 		r := start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, pool("a", "one=x", "two=y"))
 		one, two := secretText(t, ns, "a-one", "password", anyText), secretText(t, ns, "a-two", "password", anyText)
 		<-time.After(time.Minute)
-		r.halt()
-		start(t, testkit.Config(t), strings.Replace(conf, `metadata: {name: "{{ .metadata.name }}-`, `metadata: {name: "{{ .metadata.name }}-login-`, 1)).ready()
+		r.restart(nil, strings.Replace(conf, `metadata: {name: "{{ .metadata.name }}-`, `metadata: {name: "{{ .metadata.name }}-login-`, 1))
 		if secretText(t, ns, "a-login-one", "password", anyText) != one || secretText(t, ns, "a-login-two", "password", anyText) != two {
 			t.Error("an item has a new value")
 		}
@@ -288,8 +282,7 @@ func TestRenamedItemsKeepTheirValues(t *testing.T) {
 // A Secret that is made anew without the values of one that it replaces is counted once, at a start and at a reload.
 func TestGuardCountsALostValueOnce(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := with(strings.NewReplacer("kind: ConfigMap", "kind: Secret", "      data:", "      stringData:",
-			`"downstreams.worker.map(n, n)"`, `"self.spec.workers.map(w, w.name)"`).Replace(fill(poolConfig, ns, name)), generatedLine)
+		conf := poolOfSecrets(ns, name)
 		conf += "guard: {maxDeleted: 0%, minimum: 0}\n"
 		r := start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, pool("a", "one=x", "two=y"))

@@ -25,8 +25,7 @@ func TestVariantsKeepTheirObject(t *testing.T) {
 		{"custom", "test.example.com/v1\n    kind: Gadget", "spec: {name: v%s}", gadgets},
 		{"configmap", "v1\n    kind: ConfigMap", "data: {of: v%s}", configMaps},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			head, tail := around(t, fill(widgetConfig, ns, name))
 			variant := func(n, when string) string {
 				body := row.body
@@ -139,29 +138,22 @@ func TestItemMovesBetweenDownstreams(t *testing.T) {
 func TestValueMovesOnWhileTheLastIsThere(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
-		t.Run(fmt.Sprint(restart), bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(fmt.Sprint(restart), spaced(func(t *testing.T, ns, name string) {
 			conf := siblingsConfig(t, ns, name, "")
-			faults := testkit.NewFaults()
-			r := start(t, faults.Wrap(testkit.Config(t)), conf).ready()
+			r := start(t, testkit.Config(t), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{name: s1, data: {second: s2}}`))
 			two := secretText(t, ns, "s2", "password", anyText)
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			testkit.Update(t, secretKind, ns, "s2", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/slow"}) })
 			testkit.Apply(t, ns, widget("a", `{name: s2, data: {second: s3}}`))
 			<-time.After(2 * time.Minute)
-			if have := secretText(t, ns, "s3", "password", anyText); have != two {
-				t.Errorf("the value of downstream second is lost at once")
-			}
+			keepsValue(t, ns, "s3", two)
 			if restart {
-				r.halt()
-				start(t, testkit.Config(t), conf).ready()
+				r.restart(nil, conf)
 			}
 			testkit.Apply(t, ns, widget("a", `{name: s2, data: {second: s4}}`))
 			<-time.After(2 * time.Minute)
-			if have := secretText(t, ns, "s4", "password", anyText); have != two {
-				t.Errorf("the value of downstream second is lost")
-			}
+			keepsValue(t, ns, "s4", two)
 		}))
 	}
 }
@@ -173,8 +165,7 @@ func TestUnknownCostsNothing(t *testing.T) {
 		for _, up := range []string{"a", "b", "c"} {
 			testkit.Apply(t, ns, widget(up, "{data: {key: value}}"))
 		}
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		_, counter := startCounted(t, conf)
 		<-time.After(time.Minute)
 		of := func(r testkit.Request) bool { return r.Resource == "widgets" && r.Verb == "GET" }
 		t.Logf("at start: %d; %v", counter.Total(of), counter.Snapshot())
@@ -199,8 +190,7 @@ func TestShiftedNames(t *testing.T) {
 					"    template: |\n      metadata: {name: \"" + at + "\"}\n      data: {of: " + n + "}\n"
 			}
 			start(t, testkit.Config(t), head+one("config", "{{ .spec.name }}", "")+one("second", "{{ .spec.data.second }}", after)+tail).ready()
-			testkit.Apply(t, ns, widget("a", "{name: s1, data: {second: s2}}"))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			applyReady(t, ns, "a", "{name: s1, data: {second: s2}}")
 			testkit.Apply(t, ns, widget("a", "{name: s2, data: {second: s3}}"))
 			waitData(t, ns, "s3", "of", "second")
 			waitData(t, ns, "s2", "of", "config")
