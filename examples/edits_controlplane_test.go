@@ -25,7 +25,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
@@ -244,9 +244,9 @@ func (s *story) planned() (list []string) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		err = v.Visit(s.t.Context(), v.Refs(), func(f *reconcile.Finding) error {
+		err = v.Visit(s.t.Context(), v.Refs(), func(f *preview.Finding) error {
 			for _, c := range f.Changes {
-				if c.Action.Writes() && c.Action != reconcile.ChangeRefuse {
+				if c.Action.Writes() && c.Action != preview.Refuse {
 					list = append(list, fmt.Sprintf("%s: %s %s", f.Ref, c.Action, c.Target))
 				}
 			}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config/load"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey"
 	"github.com/corollary-dev/corollary/pkg/survey/sqlite"
 )
@@ -108,7 +108,7 @@ func (o *exportOptions) exportAndWatch(ctx context.Context, s *survey.Surveyor, 
 		return err
 	}
 	line.clear()
-	return survey.FollowAll(ctx, surveys, func(ctx context.Context, v *survey.Survey, f *reconcile.Finding) error {
+	return survey.FollowAll(ctx, surveys, func(ctx context.Context, v *survey.Survey, f *preview.Finding) error {
 		return e.Update(ctx, v.Pipeline(), f)
 	})
 }

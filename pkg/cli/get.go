@@ -10,7 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 	"github.com/corollary-dev/corollary/pkg/survey"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
@@ -100,7 +100,7 @@ func (o *getOptions) run(ctx context.Context) error {
 	} else {
 		err = each(ctx, s, files, line.note, func(v *survey.Survey) error {
 			var last newest
-			err := v.Visit(ctx, v.Refs(), func(f *reconcile.Finding) error {
+			err := v.Visit(ctx, v.Refs(), func(f *preview.Finding) error {
 				last.add(f)
 				return t.finding(v.Pipeline(), f)
 			})
@@ -131,7 +131,7 @@ func (o *getOptions) listAndWatch(ctx context.Context, s *survey.Surveyor, files
 		noteEmpty(v, t.line.note)
 		noteUnknown(v, t.line.note)
 		surveys = append(surveys, v)
-		if err := v.Visit(ctx, v.Refs(), func(f *reconcile.Finding) error { return t.finding(v.Pipeline(), f) }); err != nil {
+		if err := v.Visit(ctx, v.Refs(), func(f *preview.Finding) error { return t.finding(v.Pipeline(), f) }); err != nil {
 			return err
 		}
 	}
@@ -139,7 +139,7 @@ func (o *getOptions) listAndWatch(ctx context.Context, s *survey.Surveyor, files
 	if err := t.printer.flush(); err != nil {
 		return err
 	}
-	return survey.FollowAll(ctx, surveys, func(_ context.Context, v *survey.Survey, f *reconcile.Finding) error {
+	return survey.FollowAll(ctx, surveys, func(_ context.Context, v *survey.Survey, f *preview.Finding) error {
 		return t.update(v.Pipeline(), f)
 	})
 }

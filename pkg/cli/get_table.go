@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
@@ -23,7 +23,7 @@ type getTable struct {
 	printed map[string]findings.Row
 }
 
-func (t *getTable) finding(pl *pipeline.Pipeline, f *reconcile.Finding) error {
+func (t *getTable) finding(pl *pipeline.Pipeline, f *preview.Finding) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.line.clear()
@@ -36,7 +36,7 @@ func (t *getTable) finding(pl *pipeline.Pipeline, f *reconcile.Finding) error {
 }
 
 // update is finding for an upstream that was listed before: it reports what is gone, too.
-func (t *getTable) update(pl *pipeline.Pipeline, f *reconcile.Finding) error {
+func (t *getTable) update(pl *pipeline.Pipeline, f *preview.Finding) error {
 	rows := findings.Rows(pl, f)
 	is := map[string]bool{}
 	for _, r := range rows {

@@ -11,7 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
@@ -43,7 +43,7 @@ func newPlanning(o *planOptions, line *progressLine) *planning {
 
 // operator plans one operator.
 func (p *planning) operator(ctx context.Context, v *survey.Survey) error {
-	return p.visit(ctx, v, v.Refs(), func(f *reconcile.Finding) error {
+	return p.visit(ctx, v, v.Refs(), func(f *preview.Finding) error {
 		for _, item := range findings.Items(v.Pipeline(), f) {
 			if err := p.add(item); err != nil {
 				return err
@@ -55,9 +55,9 @@ func (p *planning) operator(ctx context.Context, v *survey.Survey) error {
 
 // visit looks at upstreams, and says where the operator's guard would hold up what is found. It counts all upstreams, so
 // nothing is reported of one namespace alone.
-func (p *planning) visit(ctx context.Context, v *survey.Survey, refs []operator.Ref, plan func(*reconcile.Finding) error) error {
+func (p *planning) visit(ctx context.Context, v *survey.Survey, refs []operator.Ref, plan func(*preview.Finding) error) error {
 	var sum guard.Survey
-	err := v.Visit(ctx, refs, func(f *reconcile.Finding) error {
+	err := v.Visit(ctx, refs, func(f *preview.Finding) error {
 		sum.Take(f.Ref, f.GuardCount, f.GuardDigest)
 		return plan(f)
 	})
@@ -103,7 +103,7 @@ func (p *planning) isConfirmed(ctx context.Context, g *config.Guard, digest stri
 // add counts an item, and prints it where it is worth it.
 func (p *planning) add(item findings.Item) error {
 	p.counts[item.Action]++
-	if item.Action == string(reconcile.ChangeNone) {
+	if item.Action == string(preview.None) {
 		return nil
 	}
 	p.line.clear()
@@ -117,7 +117,7 @@ func (p *planning) end() error {
 	}
 	changes := p.counts[findings.ActionFinalizer]
 	for action, n := range p.counts {
-		if reconcile.ChangeAction(action).Writes() && action != findings.ActionLeftover && action != findings.ActionFinalizer {
+		if preview.Action(action).Writes() && action != findings.ActionLeftover && action != findings.ActionFinalizer {
 			changes += n
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
@@ -36,19 +36,19 @@ const shownOfGroup = 10
 
 // signs are the signs and words of actions.
 var signs = map[string]struct{ sign, word, color string }{
-	string(reconcile.ChangeCreate):    {"+", "create", command.Green},
-	string(reconcile.ChangeUpdate):    {"~", "update", command.Yellow},
-	string(reconcile.ChangeRepair):    {"~", "repair", command.Yellow},
-	string(reconcile.ChangeRecreate):  {"-/+", "recreate", command.Red},
-	string(reconcile.ChangeSupersede): {"-", "delete", command.Red},
-	string(reconcile.ChangeDelete):    {"-", "delete", command.Red},
-	string(reconcile.ChangeRelease):   {"^", "release", command.Yellow},
-	string(reconcile.ChangeRefuse):    {"!", "refused", command.Red},
-	string(reconcile.ChangeConflict):  {"!", "conflict", command.Red},
-	string(reconcile.ChangeWait):      {"*", "waits", command.Dim},
-	string(reconcile.ChangeLeave):     {"=", "left", command.Dim},
-	findings.ActionFinalizer:          {"~", "finalizer", command.Yellow},
-	findings.ActionLeftover:           {"?", "left over", command.Yellow},
+	string(preview.Create):    {"+", "create", command.Green},
+	string(preview.Update):    {"~", "update", command.Yellow},
+	string(preview.Repair):    {"~", "repair", command.Yellow},
+	string(preview.Recreate):  {"-/+", "recreate", command.Red},
+	string(preview.Supersede): {"-", "delete", command.Red},
+	string(preview.Delete):    {"-", "delete", command.Red},
+	string(preview.Release):   {"^", "release", command.Yellow},
+	string(preview.Refuse):    {"!", "refused", command.Red},
+	string(preview.Conflict):  {"!", "conflict", command.Red},
+	string(preview.Wait):      {"*", "waits", command.Dim},
+	string(preview.Leave):     {"=", "left", command.Dim},
+	findings.ActionFinalizer:  {"~", "finalizer", command.Yellow},
+	findings.ActionLeftover:   {"?", "left over", command.Yellow},
 }
 
 func (t *planText) item(item findings.Item) error {
@@ -77,7 +77,7 @@ func (t *planText) item(item findings.Item) error {
 	text := item.Reason
 	if item.Failure != nil {
 		text = item.Failure.Reason + ": " + item.Failure.Message
-	} else if item.Action == string(reconcile.ChangeLeave) && item.State != "" {
+	} else if item.Action == string(preview.Leave) && item.State != "" {
 		text = item.State + ": " + text
 	}
 	fmt.Fprintln(&t.body, t.painter.Paint(mark.color, line)+": "+command.EscapeControl(command.OneLine(text)))
@@ -151,24 +151,24 @@ func (t *planText) end(counts map[string]int) error {
 	}
 	var parts []string
 	for _, c := range []struct{ action, text string }{
-		{string(reconcile.ChangeCreate), "to create"}, {string(reconcile.ChangeUpdate), "to update"},
-		{string(reconcile.ChangeRepair), "to repair"},
-		{string(reconcile.ChangeRecreate), "to recreate"}, {string(reconcile.ChangeDelete), "to delete"},
-		{string(reconcile.ChangeRelease), "to release"}, {findings.ActionFinalizer, "whose finalizer changes"},
-		{string(reconcile.ChangeRefuse), "that the API server would refuse"},
-		{string(reconcile.ChangeConflict), "in conflict with objects of others"}, {string(reconcile.ChangeWait), "waiting"},
-		{string(reconcile.ChangeLeave), "left alone"},
+		{string(preview.Create), "to create"}, {string(preview.Update), "to update"},
+		{string(preview.Repair), "to repair"},
+		{string(preview.Recreate), "to recreate"}, {string(preview.Delete), "to delete"},
+		{string(preview.Release), "to release"}, {findings.ActionFinalizer, "whose finalizer changes"},
+		{string(preview.Refuse), "that the API server would refuse"},
+		{string(preview.Conflict), "in conflict with objects of others"}, {string(preview.Wait), "waiting"},
+		{string(preview.Leave), "left alone"},
 		{findings.ActionLeftover, "left over"},
 	} {
 		n := counts[c.action]
-		if c.action == string(reconcile.ChangeDelete) {
-			n += counts[string(reconcile.ChangeSupersede)] // their lines say why
+		if c.action == string(preview.Delete) {
+			n += counts[string(preview.Supersede)] // their lines say why
 		}
 		if n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, c.text))
 		}
 	}
-	if n := counts[string(reconcile.ChangeNone)]; n > 0 || len(parts) == 0 {
+	if n := counts[string(preview.None)]; n > 0 || len(parts) == 0 {
 		parts = append(parts, fmt.Sprintf("%d unchanged", n))
 	}
 	_, err := fmt.Fprintln(t.w, t.painter.Paint(command.Bold, "Plan:")+" "+strings.Join(parts, ", "))

@@ -10,7 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/docdiff"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
@@ -21,7 +21,7 @@ func TestPlanGroupsSameChanges(t *testing.T) {
 		kind := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 		about := findings.About{Operator: "app", Upstream: findings.Object{Kind: schema.GroupVersionKind{Kind: "App"}, At: at},
 			Downstream: "deployment", Object: findings.Object{Kind: kind, At: at}, Reason: "the spec has changed"}
-		return findings.Item{About: about, Action: string(reconcile.ChangeUpdate), Before: map[string]any{},
+		return findings.Item{About: about, Action: string(preview.Update), Before: map[string]any{},
 			Diffs: []docdiff.Field{{Path: fieldpath.New("spec", "replicas"), Before: int64(1), After: to}}}
 	}
 	var out strings.Builder
@@ -41,7 +41,7 @@ func TestPlanGroupsSameChanges(t *testing.T) {
 	if err := printer.item(refused); err != nil {
 		t.Fatal(err)
 	}
-	if err := printer.end(map[string]int{string(reconcile.ChangeUpdate): 18}); err != nil {
+	if err := printer.end(map[string]int{string(preview.Update): 18}); err != nil {
 		t.Fatal(err)
 	}
 	got := out.String()
@@ -69,7 +69,7 @@ func TestPlanBeginsWithRisks(t *testing.T) {
 		at := operator.Ref{Namespace: "apps", Name: "db" + risk[:min(1, len(risk))]}
 		about := findings.About{Operator: "db", Upstream: findings.Object{Kind: schema.GroupVersionKind{Kind: "Database"}, At: at},
 			Object: findings.Object{Kind: schema.GroupVersionKind{Kind: "Secret"}, At: at}, Reason: "absent"}
-		if err := printer.item(findings.Item{About: about, Action: string(reconcile.ChangeCreate), Risk: risk}); err != nil {
+		if err := printer.item(findings.Item{About: about, Action: string(preview.Create), Risk: risk}); err != nil {
 			t.Fatal(err)
 		}
 	}

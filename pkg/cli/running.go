@@ -17,7 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
@@ -97,7 +97,7 @@ type newest struct {
 	ref operator.Ref
 }
 
-func (n *newest) add(f *reconcile.Finding) {
+func (n *newest) add(f *preview.Finding) {
 	if f.Upstream == nil {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
@@ -378,7 +378,7 @@ func TestBeforeInTerminatingNamespace(t *testing.T) {
 					t.Errorf("recorded is %v", beforeItem(up))
 				}
 				for _, f := range surveyAll(t, testkit.Config(t), survey.Options{}, conf) {
-					if len(f.Changes) == 0 || f.Changes[0].Action != reconcile.ChangeWait {
+					if len(f.Changes) == 0 || f.Changes[0].Action != preview.Wait {
 						t.Errorf("the survey says %+v", f.Changes)
 					}
 				}

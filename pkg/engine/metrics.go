@@ -9,7 +9,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 )
 
 // The metrics are registered once for the process, beside controller-runtime's own for queues and leader election.
@@ -173,5 +173,5 @@ func forgetOperator(operator string) {
 	for _, metric := range kept {
 		metric.DeletePartialMatch(prometheus.Labels{"operator": operator})
 	}
-	reconcile.ForgetMetrics(operator)
+	counters.DropAll(operator)
 }

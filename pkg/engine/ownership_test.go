@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
@@ -245,9 +245,9 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 }
 
 // leftOf are the objects that a survey finds left of upstreams that are gone.
-func leftOf(t *testing.T, conf string) []reconcile.Change {
+func leftOf(t *testing.T, conf string) []preview.Change {
 	t.Helper()
-	var left []reconcile.Change
+	var left []preview.Change
 	for _, f := range surveyAll(t, testkit.Config(t), survey.Options{Left: true}, conf) {
 		left = append(left, f.Left...)
 	}

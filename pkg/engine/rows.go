@@ -6,7 +6,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
 
@@ -18,7 +18,7 @@ func (s *session) sourceRead(key informers.Key, err error) bool {
 	}
 	if err != nil {
 		s.generation.setSourceFailed(key, err.Error())
-		reconcile.CountFailure(s.operator.name, "", string(reasonSourceFailed))
+		counters.Failure(s.operator.name, "", string(reasonSourceFailed))
 		return true
 	}
 	s.generation.setSourceFailed(key, "")

@@ -17,6 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
 
@@ -262,7 +263,7 @@ const afterPanic = time.Minute
 func (s *session) reconcileRecovering(ctx context.Context, ref operator.Ref) (after time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {
-			reconcile.CountFailure(s.operator.name, "", "Panic")
+			counters.Failure(s.operator.name, "", "Panic")
 			s.operator.log.Error(fmt.Errorf("%v", r), "internal error (recovered from a panic); will retry the upstream", "upstream", ref.String(), "stack", string(debug.Stack()))
 			after = afterPanic
 		}

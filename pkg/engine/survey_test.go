@@ -14,7 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
@@ -29,7 +29,7 @@ func loadText(t testing.TB, text string) *load.File {
 }
 
 // surveyed is what a survey found, by upstream's name.
-type surveyed map[string]*reconcile.Finding
+type surveyed map[string]*preview.Finding
 
 // openSurvey opens a survey of a config.
 func openSurvey(ctx context.Context, t testing.TB, cfg *rest.Config, o survey.Options, text string) *survey.Survey {
@@ -55,7 +55,7 @@ func surveyAll(t testing.TB, cfg *rest.Config, o survey.Options, text string) su
 	v := openSurvey(ctx, t, counter.Wrap(cfg), o, text)
 	defer v.Close()
 	found := surveyed{}
-	if err := v.Visit(ctx, v.Refs(), func(f *reconcile.Finding) error { found[f.Ref.Name] = f; return nil }); err != nil {
+	if err := v.Visit(ctx, v.Refs(), func(f *preview.Finding) error { found[f.Ref.Name] = f; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if n := counter.Mutating(); n != 0 {
@@ -84,7 +84,7 @@ func (s surveyed) says(name string) string {
 	return strings.Join(parts, ", ")
 }
 
-func (s surveyed) expect(t *testing.T, name, want string) *reconcile.Finding {
+func (s surveyed) expect(t *testing.T, name, want string) *preview.Finding {
 	t.Helper()
 	if have := s.says(name); have != want {
 		t.Errorf("of %s the survey says %q, want %q", name, have, want)
@@ -235,8 +235,8 @@ func TestSurveyFollows(t *testing.T) {
 		defer applying.Wait() // its answer may come after the news of it
 		applying.Go(func() { testkit.Apply(t, ns, widget("second", "{data: {a: b}}")) })
 		begun := time.Now()
-		err := v.Follow(ctx, func(f *reconcile.Finding) error {
-			if f.Ref.Name == "second" && len(f.Changes) == 1 && f.Changes[0].Action == reconcile.ChangeCreate {
+		err := v.Follow(ctx, func(f *preview.Finding) error {
+			if f.Ref.Name == "second" && len(f.Changes) == 1 && f.Changes[0].Action == preview.Create {
 				cancel()
 			}
 			return nil
@@ -376,7 +376,7 @@ func TestLeftAheadOfTheWatch(t *testing.T) {
 		defer watches.hold()()
 		testkit.Apply(t, ns, widget("late", "{data: {a: b}}"))
 		heard := false
-		err := v.Follow(ctx, func(f *reconcile.Finding) error {
+		err := v.Follow(ctx, func(f *preview.Finding) error {
 			if f.Ref.Name == "late" {
 				heard = true
 				cancel()

@@ -243,7 +243,7 @@ func candidates(of *sharded, r *reconcile.Reconciler, more []operator.Ref) []ope
 		for _, sub := range d {
 			for _, obj := range sub.list() {
 				live, _ := obj.(*drift.Live)
-				for _, ref := range r.OwnersOf(live) {
+				for _, ref := range marks.UpstreamsOf(r.Pipeline.Settings, live) {
 					seen[ref] = struct{}{}
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/informers/kept"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
@@ -141,7 +142,7 @@ func (f Feed) downstreams(i int) cache.ResourceEventHandler {
 				f.enqueueConcerned(i, nil, live)
 			} else if ok {
 				f.Reconciler.NoteOwner(nil, live)
-				f.Queue.Add(PriorityBulk, 0, f.Reconciler.OwnersOf(live)...)
+				f.Queue.Add(PriorityBulk, 0, marks.UpstreamsOf(f.Reconciler.Pipeline.Settings, live)...)
 			}
 		},
 		UpdateFunc: func(before, after any) {
@@ -156,7 +157,7 @@ func (f Feed) downstreams(i int) cache.ResourceEventHandler {
 				return
 			}
 			f.Reconciler.NoteObjectGone(live.UID)
-			for _, ref := range f.Reconciler.OwnersOf(live) {
+			for _, ref := range marks.UpstreamsOf(f.Reconciler.Pipeline.Settings, live) {
 				f.Reconciler.NoteDownstreamGone(i, ref, live.UID)
 				f.Queue.Add(PriorityNow, f.AfterDelete, ref)
 			}
@@ -174,7 +175,7 @@ func (f Feed) enqueueConcerned(i int, old, live *drift.Live) {
 	f.Reconciler.NoteOwner(old, live)
 	isSame := sync.OnceValue(func() bool { return old.EqualsExceptVersion(live) })
 	var seen []operator.Ref
-	for _, ref := range slices.Concat(f.Reconciler.OwnersOf(live), f.Reconciler.OwnersOf(old), f.Reconciler.Awaiting(live)) {
+	for _, ref := range slices.Concat(marks.UpstreamsOf(f.Reconciler.Pipeline.Settings, live), marks.UpstreamsOf(f.Reconciler.Pipeline.Settings, old), f.Reconciler.Awaiting(live)) {
 		if slices.Contains(seen, ref) {
 			continue
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -80,7 +81,7 @@ func (r *reconciliation) hasTime() bool {
 // carryOut makes the requests for one outcome. It returns false if they failed.
 func (r *reconciliation) carryOut(ctx context.Context, o operator.Outcome, in operator.Input) bool {
 	r.acts++
-	countOutcome(r.Name, r.Pipeline.Downstreams[o.Downstream].Name, string(o.State))
+	counters.Outcome(r.Name, r.Pipeline.Downstreams[o.Downstream].Name, string(o.State))
 	r.Log.V(1).Info("acting", "upstream", r.ref.String(), "downstream", r.Pipeline.Downstreams[o.Downstream].Name,
 		"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
 	var err error
@@ -289,7 +290,7 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o operator.Outcome
 	if err != nil {
 		return err
 	}
-	if extras := r.extras(i, live, resp, doc, o.State == operator.StateCreate); len(extras) > 0 {
+	if extras := extras(r.Pipeline.Settings, i, live, resp, doc, o.State == operator.StateCreate); len(extras) > 0 {
 		if resp, err = r.client.Null(ctx, r.target(i, o.Target), live.UID, live.ResourceVersion, extras); err != nil {
 			return err
 		}
@@ -363,7 +364,7 @@ func (r *reconciliation) reportApplied(o operator.Outcome, read, resp *unstructu
 	if read != nil {
 		t.noteChangedBy(drift.Explain(changed, manager))
 	}
-	countDrift(r.Name, r.Pipeline.Downstreams[o.Downstream].Name)
+	counters.Drift(r.Name, r.Pipeline.Downstreams[o.Downstream].Name)
 	r.eventRepaired(o, changed)
 }
 
@@ -426,7 +427,7 @@ func (r *reconciliation) release(ctx context.Context, o operator.Outcome) error 
 	if d.OwnsFields() && r.cascade() != operator.CascadeOrphan {
 		left, err := r.client.Withdraw(ctx, t, d.GVK(), o.UID)
 		if err != nil {
-			return r.notWithdrawn(o, err)
+			return notWithdrawn(o, err)
 		}
 		r.eventReleased(o)
 		return r.noteReleased(o, left)
@@ -447,7 +448,7 @@ func (r *reconciliation) release(ctx context.Context, o operator.Outcome) error 
 }
 
 // notWithdrawn adds to a refusal to remove our fields, as from an object that is immutable by now, what a person can do about it.
-func (r *reconciliation) notWithdrawn(o operator.Outcome, err error) error {
+func notWithdrawn(o operator.Outcome, err error) error {
 	switch apply.Classify(err).Reason {
 	case apply.ReasonRejected, apply.ReasonDenied:
 		return fmt.Errorf("%w; our fields of %s cannot be removed: have the change allowed, delete the object, or let the fields stay: "+
@@ -477,7 +478,7 @@ func (r *reconciliation) compareByDryRun(ctx context.Context, o operator.Outcome
 	if same {
 		return nil
 	}
-	countDrift(r.Name, r.Pipeline.Downstreams[i].Name)
+	counters.Drift(r.Name, r.Pipeline.Downstreams[i].Name)
 	if live, err := r.client.Get(ctx, r.target(i, o.Target)); err == nil {
 		applied, _ := drift.Project(resp, r.Pipeline.Config.Conventions.FieldManager)
 		t.noteChangedBy(drift.Explain(drift.Changed(applied, live, &r.Pipeline.Downstreams[i].View), r.Pipeline.Config.Conventions.FieldManager))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 )
 
 // beforeMemory is what is remembered about the deletion.before object. Losing it costs a request and nothing else: what must
@@ -45,7 +48,7 @@ func (r *reconciliation) gatherBefore(ctx context.Context) (operator.BeforeFacts
 	if decide.BeforePassed(p.Settings, f.Record) {
 		if !m.gone && f.Record.ObjectName != "" {
 			f.Live, err = r.beforeAt(ctx, refOfRecord(f), f.Record.UID)
-			if f.Record.UID == "" && f.Live != nil && !r.isOwnBefore(f.Live) {
+			if f.Record.UID == "" && f.Live != nil && !marks.MadeForDeletion(f.Live, r.upstream.GetUID()) {
 				f.Live = nil // it was never made, and this is somebody else's
 			}
 			m.gone = err == nil && f.Live == nil
@@ -87,7 +90,7 @@ func (r *reconciliation) gatherUnmadeBefore(ctx context.Context, f operator.Befo
 		at := refOfRecord(f)
 		if at != f.Desired.Target { // the template says something else by now: was anything made before it did?
 			live, err := r.beforeAt(ctx, at, "")
-			if err != nil || live != nil && r.isOwnBefore(live) {
+			if err != nil || live != nil && marks.MadeForDeletion(live, r.upstream.GetUID()) {
 				f.Live = live
 				return f, err
 			}
@@ -119,11 +122,6 @@ func (r *reconciliation) occupant(ctx context.Context, at operator.Ref) (*drift.
 		m.occupied = operator.Ref{}
 	}
 	return live, err
-}
-
-// isOwnBefore reports whether an object was created by deletion.before for this upstream.
-func (r *reconciliation) isOwnBefore(live *drift.Live) bool {
-	return marks.MadeForDeletion(live, r.upstream.GetUID())
 }
 
 func madeUID(f operator.BeforeFacts) types.UID {
@@ -173,7 +171,7 @@ func (r *reconciliation) readBefore(ctx context.Context, at operator.Ref) (*drif
 	if k := r.Pipeline.Before.Object.Kind; k.Missing != nil {
 		return nil, r.Kinds.Absent(ctx, k.GVK)
 	}
-	obj, err := r.client.Get(ctx, r.beforeTarget(at))
+	obj, err := r.client.Get(ctx, beforeTarget(r.Pipeline, at))
 	if errors.Is(err, apply.ErrGone) {
 		return nil, nil
 	}
@@ -193,8 +191,8 @@ func (r *reconciliation) rememberBefore(obj *unstructured.Unstructured) (*drift.
 	return live, nil
 }
 
-func (r *Reconciler) beforeTarget(at operator.Ref) apply.Target {
-	return apply.Target{GVR: r.Pipeline.Before.Object.Kind.GVR, Namespace: at.Namespace, Name: at.Name}
+func beforeTarget(p *pipeline.Pipeline, at operator.Ref) apply.Target {
+	return apply.Target{GVR: p.Before.Object.Kind.GVR, Namespace: at.Namespace, Name: at.Name}
 }
 
 // readUpstream reads the upstream past the cache. A process that has just started, or become the leader, may have an older
@@ -219,7 +217,7 @@ func (r *reconciliation) actBefore(ctx context.Context, d *operator.Decision, in
 	if o.Action != operator.ActionRecord && m.retry.wait(r.record.externalDigest, r.now) > 0 {
 		return false
 	}
-	countOutcome(r.Name, operator.BeforeName, string(o.State))
+	counters.Outcome(r.Name, operator.BeforeName, string(o.State))
 	r.Log.V(1).Info("acting", "upstream", r.ref.String(), "downstream", operator.BeforeName,
 		"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
 	var err error
@@ -257,7 +255,7 @@ func (r *reconciliation) recordBefore(ctx context.Context, d *operator.Decision,
 
 // createBefore creates the object if none of that name exists. One that does is handled in the next round.
 func (r *reconciliation) createBefore(ctx context.Context, o operator.Outcome, in operator.Input) error {
-	m, t := r.record.before.edit(), r.beforeTarget(o.Target)
+	m, t := r.record.before.edit(), beforeTarget(r.Pipeline, o.Target)
 	m.desired = nil // after a failure it is rendered again
 	document := r.withShard(marks.WithToken(r.Pipeline.Settings, r.Pipeline.BeforeDocument(&in.Before.Desired), r.token()))
 	r.notifyObserver(func(to Observer) { to.Rendered(operator.BeforeIndex, document) })
@@ -265,7 +263,7 @@ func (r *reconciliation) createBefore(ctx context.Context, o operator.Outcome, i
 	switch {
 	case errors.Is(err, apply.ErrExists):
 		live, err := r.readBefore(ctx, o.Target)
-		if err == nil && live != nil && !r.isOwnBefore(live) {
+		if err == nil && live != nil && !marks.MadeForDeletion(live, r.upstream.GetUID()) {
 			m.occupied = o.Target
 		}
 		return err
@@ -300,7 +298,7 @@ func (r *Reconciler) removeOurFinalizer(ctx context.Context, live *drift.Live) (
 		"namespace": live.Namespace, "name": live.Name, "uid": string(live.UID), "resourceVersion": live.ResourceVersion,
 		"finalizers": marks.KeptFinalizers(live),
 	}}}
-	t := r.beforeTarget(operator.Ref{Namespace: live.Namespace, Name: live.Name})
+	t := beforeTarget(r.Pipeline, operator.Ref{Namespace: live.Namespace, Name: live.Name})
 	resp, err := r.Client.RemoveFinalizer(ctx, t, obj, r.Pipeline.Config.Conventions.Finalizers()...)
 	if errors.Is(err, apply.ErrConflict) { // the watch lags: again, with the live object
 		resp = nil
@@ -316,7 +314,7 @@ func (r *Reconciler) removeOurFinalizer(ctx context.Context, live *drift.Live) (
 
 // deleteBefore deletes the object if no owner reference does.
 func (r *reconciliation) deleteBefore(ctx context.Context, o operator.Outcome) error {
-	if _, err := deleteObject(ctx, r.client, r.beforeTarget(o.Target), o.UID, r.configPropagation()); err != nil {
+	if _, err := deleteObject(ctx, r.client, beforeTarget(r.Pipeline, o.Target), o.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation)); err != nil {
 		return err
 	}
 	r.record.before.edit().gone = true
@@ -345,6 +343,6 @@ func (r *reconciliation) failBefore(o operator.Outcome, err error) {
 	m.failure, m.failed = &operator.Failure{Reason: f.Reason, Message: f.Message}, o.Action
 	r.notifyObserver(func(to Observer) { to.Failed(operator.BeforeIndex, *m.failure) })
 	r.delay(&m.retry)
-	CountFailure(r.Name, operator.BeforeName, f.Reason)
+	counters.Failure(r.Name, operator.BeforeName, f.Reason)
 	r.logFailure(operator.BeforeName, o, f)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,7 +33,7 @@ func (r *Reconciler) orphanedBefore(ref operator.Ref) []*drift.Live {
 }
 
 func (r *Reconciler) owns(ref operator.Ref, live *drift.Live) bool {
-	for _, owner := range r.OwnersOf(live) {
+	for _, owner := range marks.UpstreamsOf(r.Pipeline.Settings, live) {
 		if owner == ref {
 			return true
 		}
@@ -59,7 +60,7 @@ func (r *Reconciler) releaseOrphanedBefore(ctx context.Context, ref operator.Ref
 		if err == nil && marks.Marked(live, up.GetUID()) || r.isAwaited(live) {
 			continue
 		}
-		acting, leave, ok := r.enterShardOf(ctx, r.ownerUID(ref, live))
+		acting, leave, ok := r.enterShardOf(ctx, marks.UIDOf(r.Pipeline.Settings, ref, live))
 		if !ok {
 			continue
 		}
@@ -105,7 +106,7 @@ func (r *reconciliation) gatherEarlierBefore(ctx context.Context) (f operator.Be
 		return f, err
 	}
 	f.Live, err = r.Pipeline.EarlierBeforeLive(obj)
-	if err == nil && f.Record.UID == "" && !r.isOwnBefore(f.Live) {
+	if err == nil && f.Record.UID == "" && !marks.MadeForDeletion(f.Live, r.upstream.GetUID()) {
 		f.Live = nil
 	}
 	return f, err
@@ -131,7 +132,7 @@ func (r *reconciliation) readForgotten(ctx context.Context, recorded *status.Rec
 		return t, nil, nil
 	case err != nil:
 		return t, nil, err
-	case recorded.UID != "" && obj.GetUID() != recorded.UID, !r.hasOurMarks(obj):
+	case recorded.UID != "" && obj.GetUID() != recorded.UID, !marks.HasOurs(r.Pipeline.Settings, obj):
 		return t, nil, nil
 	}
 	return t, obj, nil
@@ -156,7 +157,7 @@ func (r *reconciliation) releaseEarlierBefore(ctx context.Context) error {
 	case obj.GetDeletionTimestamp() != nil, len(obj.GetOwnerReferences()) > 0, r.namesOther(ctx, obj):
 		return nil
 	}
-	_, err = deleteObject(ctx, r.client, t, recorded.UID, r.configPropagation())
+	_, err = deleteObject(ctx, r.client, t, recorded.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation))
 	return err
 }
 
@@ -168,20 +169,13 @@ func (r *reconciliation) namesOther(ctx context.Context, obj *unstructured.Unstr
 	})
 }
 
-// hasOurMarks reports whether an object has the hash or the finalizer of this operator, as every object that it creates before
-// a deletion has from the start.
-func (r *Reconciler) hasOurMarks(obj *unstructured.Unstructured) bool {
-	held := func(name string) bool { return slices.Contains(r.Pipeline.Config.Conventions.Finalizers(), name) }
-	return marks.HasHash(r.Pipeline.Settings, obj) || slices.ContainsFunc(obj.GetFinalizers(), held)
-}
-
 func (r *Reconciler) releaseOneOrphanedBefore(ctx context.Context, live *drift.Live) error {
 	at := operator.Ref{Namespace: live.Namespace, Name: live.Name}
-	r.Log.Info("releasing the deletion.before object: its upstream is gone", "object", r.beforeTarget(at).String())
+	r.Log.Info("releasing the deletion.before object: its upstream is gone", "object", beforeTarget(r.Pipeline, at).String())
 	resp, err := r.removeOurFinalizer(ctx, live)
 	if err != nil || resp == nil || resp.GetDeletionTimestamp() != nil || len(live.Owners) > 0 {
 		return err // the garbage collector deletes what has an owner reference
 	}
-	_, err = deleteObject(ctx, r.Client, r.beforeTarget(at), live.UID, r.configPropagation())
+	_, err = deleteObject(ctx, r.Client, beforeTarget(r.Pipeline, at), live.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation))
 	return err
 }

@@ -100,10 +100,6 @@ func (r *reconciliation) propagation() metav1.DeletionPropagation {
 	if r.upstream.GetDeletionTimestamp() != nil && r.cascade() == operator.CascadeForeground {
 		return metav1.DeletePropagationForeground
 	}
-	return r.configPropagation()
-}
-
-func (r *Reconciler) configPropagation() metav1.DeletionPropagation {
 	return metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation)
 }
 

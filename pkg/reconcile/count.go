@@ -2,10 +2,10 @@ package reconcile
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
@@ -15,7 +15,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // Count does what Reconcile does, but counts instead of acting, and notes for IsInSync whether there is nothing to do; with cleansUp, an
@@ -46,7 +45,8 @@ func (r *Reconciler) Count(ctx context.Context, ref operator.Ref, cleansUp bool)
 	case l.upstream.GetDeletionTimestamp() == nil && r.deselected.some(ref): // its author took the label off, while a process ran
 	case l.upstream.GetDeletionTimestamp() == nil:
 		defer func() { l.record.desired.Forget() }()
-		paused := l.resume()
+		up, paused := resumed(l.Pipeline.Settings, l.upstream)
+		l.upstream = up
 		_, d := l.firstDecision(ctx)
 		_, c = l.count(ctx, d)
 		l.countFailing(d, &c)
@@ -74,25 +74,26 @@ func (r *reconciliation) heldByGuard(ctx context.Context, d operator.Decision) b
 	if !r.Host.CountedByGuard(r.ref) && !r.isGoneRow() { // what a row that is gone leaves is counted in any case
 		return false
 	}
-	if was := r.upstream; r.resume() {
-		defer func() { r.upstream = was }()
+	if up, paused := resumed(r.Pipeline.Settings, r.upstream); paused {
+		defer func(was *unstructured.Unstructured) { r.upstream = was }(r.upstream)
+		r.upstream = up
 		_, d = r.firstDecision(ctx)
 	}
-	c := r.countIn(r.withRecreations(ctx, d))
+	c := guard.CountOf(r.Pipeline.Settings, r.record.desired, r.withRecreations(ctx, d), r.recorded())
 	restricted := c.Deleted > 0 || c.Changed > 0 && r.Pipeline.Config.Guard.MaxChanged != ""
 	return !r.Host.MayProceed(r.ref, c, !restricted)
 }
 
-// resume makes a paused upstream count as it will be once it is resumed: then nobody counts.
-func (r *reconciliation) resume() (paused bool) {
-	if !r.Pipeline.Paused(r.upstream) {
-		return false
+// resumed returns a paused upstream as it will be once it is resumed: then nobody counts.
+func resumed(s *operator.Settings, upstream *unstructured.Unstructured) (as *unstructured.Unstructured, paused bool) {
+	if !s.Paused(upstream) {
+		return upstream, false
 	}
-	r.upstream = r.upstream.DeepCopy()
-	annotations := r.upstream.GetAnnotations()
-	delete(annotations, r.Pipeline.Config.Conventions.Pause.Annotation)
-	r.upstream.SetAnnotations(annotations)
-	return true
+	upstream = upstream.DeepCopy()
+	annotations := upstream.GetAnnotations()
+	delete(annotations, s.Config.Conventions.Pause.Annotation)
+	upstream.SetAnnotations(annotations)
+	return upstream, true
 }
 
 // firstDecision is the decision before the API server is asked for anything but the objects that the status records.
@@ -109,21 +110,21 @@ func (r *reconciliation) count(ctx context.Context, d operator.Decision) (operat
 	d = r.withRecreations(ctx, d)
 	losesValues := slices.ContainsFunc(d.Outcomes, func(o operator.Outcome) bool { return o.LostValues != "" })
 	if r.Pipeline.Config.Guard.MaxChanged == "" && !losesValues { // deletions alone are counted
-		return d, r.countIn(d)
+		return d, guard.CountOf(r.Pipeline.Settings, r.record.desired, d, r.recorded())
 	}
 	if r.findUncached(ctx, d) {
 		d = decide.Decide(r.Pipeline.Settings, r.gather(ctx))
 	}
 	supposed, assumed := operator.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: d.Leftovers}, false
 	for i := range supposed.Outcomes {
-		if o := &supposed.Outcomes[i]; r.isDoubtful(*o) && !r.wouldRepair(ctx, *o) {
+		if o := &supposed.Outcomes[i]; isDoubtful(r.upstream.GetUID(), *o) && !r.wouldRepair(ctx, *o) {
 			o.State, o.Action, assumed = operator.StateInSync, operator.ActionNone, true
 		}
 	}
 	if assumed {
 		d = decide.Decide(r.Pipeline.Settings, r.gather(ctx))
 	}
-	return d, r.countIn(supposed)
+	return d, guard.CountOf(r.Pipeline.Settings, r.record.desired, supposed, r.recorded())
 }
 
 // withRecreations is a decision that knows which updates delete their object: with updatePolicy Recreate, a dry run of each
@@ -138,7 +139,7 @@ func (r *reconciliation) withRecreations(ctx context.Context, d operator.Decisio
 		if in.Facts == nil {
 			in = r.gather(ctx)
 		}
-		if !r.mayRecreate(o, in) {
+		if !mayRecreate(r.Pipeline.Settings, o, in) {
 			continue
 		}
 		doc, err := r.dryRunDocument(ctx, in.Desired, o)
@@ -159,100 +160,11 @@ func (r *reconciliation) withRecreations(ctx context.Context, d operator.Decisio
 	return decide.Decide(r.Pipeline.Settings, r.gather(ctx))
 }
 
-// countIn counts the existing objects that a decision changes or deletes. An object of another owner counts if it is about to
-// become ours.
-func (r *reconciliation) countIn(d operator.Decision) guard.Counted {
-	var c guard.Counted
-	var changes []any
-	note := func(o operator.Outcome, changed, deleted bool) {
-		if c.Existing++; !changed {
-			return
-		}
-		if c.Changed++; c.Changed == 1 {
-			c.First = fmt.Sprintf("%s: %s", r.Pipeline.Downstreams[o.Downstream].Name, o.State)
-		}
-		if deleted {
-			c.Deleted++
-		}
-		changes = append(changes, r.changeOf(o, deleted))
-	}
-	lost := map[int]int{} // by downstream, the objects that are made anew without the values of one that they replace
-	for _, o := range d.Outcomes {
-		if o.LostValues != "" { // whether or not an object exists, values that the upstream had are lost
-			if note(o, true, true); o.Live == nil {
-				lost[o.Downstream]++
-			}
-			continue
-		}
-		if o.Live != nil && !o.Live.Deleting && (!o.Theirs || rewrites(o)) {
-			note(o, rewrites(o), o.State == operator.StateRecreate)
-		}
-	}
-	for _, o := range d.Leftovers {
-		if lost[o.Downstream] > 0 { // it is counted as what replaces it
-			lost[o.Downstream]--
-			continue
-		}
-		if !o.Live.Deleting {
-			goes := r.goes(o, d.Outcomes)
-			note(o, goes, goes && r.countsAsDeleted(o))
-		}
-	}
-	if len(changes) > 0 {
-		c.Digest = drift.Digest(changes)
-	}
-	return c
-}
-
-// goes reports whether a leftover is removed, now or, if it did not wait already when the status was written, at any time: its successors
-// may come after what is not ready yet, or wait for names.
-func (r *reconciliation) goes(o operator.Outcome, outcomes []operator.Outcome) bool {
-	waits := o.GoesLater || o.State == operator.StateSuperseded
-	return o.Action != operator.ActionNone || waits && !r.waited(o) || o.State == operator.StateSuperseded && replacesSuperseded(outcomes, o.Downstream)
-}
-
-// waited reports whether an object that goes later waited already when the status was written.
-func (r *reconciliation) waited(o operator.Outcome) bool {
-	return slices.ContainsFunc(r.recorded(), func(rec status.Recorded) bool {
-		return rec.UID == o.UID && (rec.State == string(o.State) || rec.State == string(operator.StateConflict))
-	})
-}
-
-// countsAsDeleted reports whether guard counts a leftover that goes as deleted. Of rows, an orphan counts as well: source.deletes limits both.
-func (r *reconciliation) countsAsDeleted(o operator.Outcome) bool {
-	return r.Pipeline.HasRows() || r.Pipeline.Config.Downstreams[o.Downstream].DeletionPolicy != config.DeletionOrphan
-}
-
-// changeOf identifies what is confirmed for one object: that object, its state and its desired state.
-func (r *reconciliation) changeOf(o operator.Outcome, deleted bool) []any {
-	if o.LostValues != "" {
-		return []any{r.Pipeline.Downstreams[o.Downstream].Name, o.Target.String(), o.LostValues}
-	}
-	if deleted && o.State != operator.StateRecreate {
-		return []any{string(o.Live.UID), "deleted"}
-	}
-	hash := ""
-	if w := r.record.desired; w != nil && o.Object < len(w.Objects) {
-		hash = w.Objects[o.Object].Hash
-	}
-	return []any{string(o.Live.UID), string(o.State), string(o.Live.P[:]), o.Live.Hash, hash}
-}
-
-// rewrites reports whether an existing object would be changed: because its desired state has changed, because it is adopted,
-// or because it has drifted.
-func rewrites(o operator.Outcome) bool {
-	switch o.State {
-	case operator.StateUpdate, operator.StateRecreate, operator.StateRepair:
-		return o.Action != operator.ActionNone && !o.Compares
-	}
-	return false
-}
-
 // isDoubtful reports whether a repair may turn out to change nothing. One of an object without hash or owner mark, with another
 // form of hash, or without fields of our manager certainly changes something.
-func (r *reconciliation) isDoubtful(o operator.Outcome) bool {
+func isDoubtful(upstream types.UID, o operator.Outcome) bool {
 	return o.State == operator.StateRepair && o.Action == operator.ActionApply &&
-		o.Live.Hash != "" && !drift.OtherForm(o.Live.Hash) && o.Live.Managed && !o.Live.NeedsTakeover && marks.Marked(o.Live, r.upstream.GetUID())
+		o.Live.Hash != "" && !drift.OtherForm(o.Live.Hash) && o.Live.Managed && !o.Live.NeedsTakeover && marks.Marked(o.Live, upstream)
 }
 
 // wouldRepair reports whether a repair would change or remove any of our fields; true if that is unknown. The answer is
@@ -298,7 +210,7 @@ func (r *reconciliation) wouldStay(ctx context.Context, o operator.Outcome) (boo
 	if err != nil || would.P != live.P || would.Hash != live.Hash {
 		return false, err
 	}
-	extras := r.extras(i, would, resp, doc, false)
+	extras := extras(r.Pipeline.Settings, i, would, resp, doc, false)
 	if len(extras) == 0 {
 		return true, nil
 	}
@@ -338,12 +250,4 @@ func (r *reconciliation) findUncached(ctx context.Context, d operator.Decision) 
 		}
 	}
 	return found
-}
-
-// replacesSuperseded reports whether an object of a downstream is about to be created or updated, which has superseded another one.
-func replacesSuperseded(list []operator.Outcome, downstream int) bool {
-	return slices.ContainsFunc(list, func(o operator.Outcome) bool {
-		return o.Downstream == downstream &&
-			(o.Action == operator.ActionCreate || o.Action == operator.ActionApply || o.State == operator.StateRecreate)
-	})
 }

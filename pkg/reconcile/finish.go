@@ -17,6 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -206,13 +207,13 @@ func (r *reconciliation) failUpstream(doing string, err error) {
 
 // reportFailure counts and logs a failed request for the upstream itself, and takes over its Retry-After.
 func (r *reconciliation) reportFailure(doing string, err error) apply.Failure {
-	f := r.classifyUpstream(err)
+	f := classifyShown(err, r.Pipeline.UpstreamWords)
 	if f.Reason == apply.ReasonSchemaMismatch {
 		r.Host.RecheckKinds()
 	}
 	r.minRetry = max(r.minRetry, f.RetryAfter)
 	r.record.noteUpstreamFailure(f.Reason)
-	CountFailure(r.Name, "", f.Reason)
+	counters.Failure(r.Name, "", f.Reason)
 	r.logAt(f)("request for the upstream failed, will retry", "upstream", r.ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
 	return f
 }
@@ -231,13 +232,8 @@ func (r *reconciliation) failWith(o operator.Outcome, f apply.Failure) {
 		r.Host.RecheckKinds()
 	}
 	r.minRetry = max(r.minRetry, f.RetryAfter)
-	CountFailure(r.Name, name, f.Reason)
+	counters.Failure(r.Name, name, f.Reason)
 	r.logFailure(name, o, f)
-}
-
-// classifyUpstream is classify for a request for the upstream.
-func (r *reconciliation) classifyUpstream(err error) apply.Failure {
-	return classifyShown(err, r.Pipeline.UpstreamWords)
 }
 
 func classifyShown(err error, words redact.Words) apply.Failure {
@@ -263,7 +259,7 @@ func (r *reconciliation) writeReport(ctx context.Context, report report.Report, 
 	if r.statusMustWait(ctx) {
 		return report, false
 	}
-	because, saying := cause(), r.statusDigest(report.Status)
+	because, saying := cause(), statusDigest(r.Pipeline.Settings, report.Status)
 	if r.statusDelay = r.record.contests.get().status.wait(because, saying, r.spacing(), r.now); r.statusDelay > 0 {
 		r.contestedBy = r.statusContenders(report, saying)
 		return report, false
@@ -283,7 +279,7 @@ func (r *reconciliation) writeReport(ctx context.Context, report report.Report, 
 	}
 	r.Log.V(1).Info("status written", "upstream", r.ref.String(), "reason", report.Verdict.Reason)
 	r.notifyObserver(func(to Observer) { to.Reported(report) })
-	r.record.contests.edit().status.write(because, r.statusDigest(report.Status), r.spacing(), r.now)
+	r.record.contests.edit().status.write(because, statusDigest(r.Pipeline.Settings, report.Status), r.spacing(), r.now)
 	// The response may contain somebody else's change: then the event about it must be handled.
 	r.upstream = withoutManagedFields(resp)
 	complete := r.readableDigest(r.Pipeline.ReadsStatus()) == r.record.digest

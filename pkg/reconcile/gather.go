@@ -28,7 +28,7 @@ func (r *reconciliation) gather(ctx context.Context) operator.Input {
 	r.trustTerminating()
 	r.record.confirmCreated(func(m place) bool { return r.Cache.Live(m.downstream, m.at) != nil })
 	finalizers := r.record.contests.get().finalizers
-	in := operator.Input{Upstream: r.upstream, Desired: r.record.desired, Health: r.Pipeline.Health(r.upstream, r.record.desired, r.inputsRead), Selected: r.selected, HasFinalizer: r.hasFinalizer(), HasPreviousFinalizer: r.hasPreviousFinalizer(),
+	in := operator.Input{Upstream: r.upstream, Desired: r.record.desired, Health: r.Pipeline.Health(r.upstream, r.record.desired, r.inputsRead), Selected: r.selected, HasFinalizer: r.hasFinalizer(), HasPreviousFinalizer: marks.HasPreviousFinalizer(r.Pipeline.Settings, r.upstream),
 		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now), Now: r.now, Unread: r.unread}
 	recorded := r.recorded()
 	if !r.selected {
@@ -97,7 +97,7 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) operator.Facts
 		f.RecordedHash = rec.Hash
 	}
 	// It does not matter which downstream it is recorded for: two may have swapped their names.
-	if r.isRecorded(recorded, f.Live.UID) && marks.Marked(f.Live, r.upstream.GetUID()) {
+	if isRecorded(r.Pipeline.Settings, recorded, f.Live.UID) && marks.Marked(f.Live, r.upstream.GetUID()) {
 		t.setUID(f.Live.UID, at)
 	}
 	f.Trusted = r.isTrusted(k, f.Live.UID, recorded)
@@ -128,7 +128,7 @@ func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded
 
 // isTrusted is Facts.Trusted of object k of the desired state.
 func (r *reconciliation) isTrusted(k int, uid types.UID, recorded []status.Recorded) bool {
-	return r.record.objects[k].uid == uid || r.isRecorded(recorded, uid)
+	return r.record.objects[k].uid == uid || isRecorded(r.Pipeline.Settings, recorded, uid)
 }
 
 // latest is the object k of the desired state at a place, as the cache or a response shows it, and until when that response counts.
@@ -139,9 +139,9 @@ func (r *reconciliation) latest(k int, at operator.Ref) (*drift.Live, time.Time)
 
 // isRecorded reports whether the status records the uid as that of an object that we created, and can be trusted. StateDrifted of one that is
 // only created says that it was not known to be ours.
-func (r *reconciliation) isRecorded(recorded []status.Recorded, uid types.UID) bool {
-	return r.Pipeline.TrustsStatus() && slices.ContainsFunc(recorded, func(one status.Recorded) bool {
-		return one.UID == uid && (one.State != string(operator.StateDrifted) || !slices.ContainsFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool {
+func isRecorded(s *operator.Settings, recorded []status.Recorded, uid types.UID) bool {
+	return s.TrustsStatus() && slices.ContainsFunc(recorded, func(one status.Recorded) bool {
+		return one.UID == uid && (one.State != string(operator.StateDrifted) || !slices.ContainsFunc(s.Downstreams, func(d *operator.Downstream) bool {
 			return d.Name == one.Name && d.Config.UpdatePolicy == config.UpdateCreateOnly
 		}))
 	})
@@ -174,11 +174,6 @@ func (r *reconciliation) locate(k int, rec *status.Recorded) (at operator.Ref, h
 		return operator.Ref{}, "", false
 	}
 	return operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}, "", true
-}
-
-// recorded reads the identifiers of downstreams in the upstream's status.
-func (r *reconciliation) recorded() []status.Recorded {
-	return r.Pipeline.Recorded(r.upstream)
 }
 
 // recordedAs returns what the status records of object k of the desired state; nil for nothing.
@@ -231,12 +226,6 @@ func (r *reconciliation) owned() []*drift.Live {
 	return all
 }
 
-// hasFinalizer reports whether the upstream has the config's finalizer, current or previous.
-func (r *reconciliation) hasFinalizer() bool {
-	f := r.Pipeline.Config.Conventions.Finalizer
-	return f != "" && slices.Contains(r.upstream.GetFinalizers(), f) || r.hasPreviousFinalizer()
-}
-
 func labelsOf(u *unstructured.Unstructured) labels.Set { return u.GetLabels() }
 
 // UpstreamTarget is the target of requests for an upstream.
@@ -247,18 +236,26 @@ func (r *Reconciler) UpstreamTarget(ref operator.Ref) apply.Target {
 // ReadUpstream reads an upstream from the API server. It returns apply.ErrGone if there is none, also for a name that none can have: the marks
 // of an object may name anything, and the API server's answer to such a name is not that it does not exist.
 func (r *Reconciler) ReadUpstream(ctx context.Context, ref operator.Ref) (*unstructured.Unstructured, error) {
-	if !r.canExist(ref) {
+	if !canExist(r.Pipeline.Settings, ref) {
 		return nil, apply.ErrGone
 	}
 	return r.Client.Get(ctx, r.UpstreamTarget(ref))
 }
 
-func (r *Reconciler) canExist(ref operator.Ref) bool {
+func canExist(s *operator.Settings, ref operator.Ref) bool {
 	return len(content.IsPathSegmentName(ref.Name)) == 0 && len(content.IsPathSegmentName(ref.Namespace)) == 0 &&
-		(ref.Namespace != "") == r.Pipeline.Upstream.Namespaced
+		(ref.Namespace != "") == s.Upstream.Namespaced
 }
 
 func (r *Reconciler) target(i int, ref operator.Ref) apply.Target {
 	d := r.Pipeline.Downstreams[i]
 	return apply.Target{GVR: d.Kind.GVR, Namespace: ref.Namespace, Name: ref.Name, Yields: d.OwnsFields() && !d.Config.Force}
+}
+
+// recorded reads the identifiers of downstreams in the upstream's status.
+func (r *reconciliation) recorded() []status.Recorded { return r.Pipeline.Recorded(r.upstream) }
+
+// hasFinalizer reports whether the upstream has the config's finalizer, current or previous.
+func (r *reconciliation) hasFinalizer() bool {
+	return marks.HasFinalizer(r.Pipeline.Settings, r.upstream)
 }

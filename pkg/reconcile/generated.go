@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,23 +14,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
-
-// randomText makes a generated value. Each character is as likely as any other: bytes beyond the last whole multiple of their
-// number are thrown away. crypto/rand never fails; it ends the process instead.
-func randomText(g operator.GeneratedField) string {
-	n := len(g.Characters)
-	limit := 256 - 256%n
-	out, buf := make([]byte, 0, g.Length), make([]byte, g.Length)
-	for len(out) < g.Length {
-		_, _ = rand.Read(buf)
-		for _, b := range buf {
-			if int(b) < limit && len(out) < g.Length {
-				out = append(out, g.Characters[int(b)%n])
-			}
-		}
-	}
-	return string(out)
-}
 
 // readGenerated reads the live values that an apply sends, or a new key takes over, since they are not kept in memory. The outcome's Live is then of
 // that reading. obj is one that was read before; nil if none was. ErrGone: there is no such object any more.
@@ -132,7 +114,7 @@ func (r *reconciliation) generatedTexts(ctx context.Context, o operator.Outcome,
 		if text, ok := values[g.Key]; ok {
 			return text
 		}
-		return randomText(g)
+		return generated.Random(g)
 	}, nil
 }
 
@@ -146,5 +128,5 @@ func (r *reconciliation) dryRunDocument(ctx context.Context, w *operator.Desired
 	if err != nil {
 		return nil, err
 	}
-	return generated.Fill(r.Pipeline.Downstreams[o.Downstream].Downstream, doc, o.Live, held, randomText), nil
+	return generated.Fill(r.Pipeline.Downstreams[o.Downstream].Downstream, doc, o.Live, held, generated.Random), nil
 }

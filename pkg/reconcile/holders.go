@@ -17,8 +17,8 @@ import (
 )
 
 // isHolder reports whether an object contains others, which are deleted with it.
-func (r *reconciliation) isHolder(own operator.Owned) bool {
-	d := r.Pipeline.Downstreams[own.Downstream].Config
+func isHolder(s *operator.Settings, own operator.Owned) bool {
+	d := s.Downstreams[own.Downstream].Config
 	return decide.IsHolder(d.APIVersion, d.Kind)
 }
 
@@ -26,7 +26,8 @@ func (r *reconciliation) isHolder(own operator.Owned) bool {
 // others, or left is to be deleted with the upstream. What may not be read counts as what must be kept. What could not be read is among them too, with an error.
 func findContents(ctx context.Context, r *reconciliation, left []operator.Owned) (found []operator.ForgottenObject, failed error) {
 	recorded := r.Pipeline.Forgotten(r.upstream)
-	has := slices.ContainsFunc(left, r.isHolder) || r.upstream.GetDeletionTimestamp() != nil && len(left) > 0
+	holds := func(own operator.Owned) bool { return isHolder(r.Pipeline.Settings, own) }
+	has := slices.ContainsFunc(left, holds) || r.upstream.GetDeletionTimestamp() != nil && len(left) > 0
 	for _, rec := range recorded {
 		has = has || decide.IsHolder(rec.APIVersion, rec.Kind)
 	}
@@ -77,7 +78,7 @@ func findOthers(ctx context.Context, r *reconciliation, left []operator.Owned) (
 		var others []candidate
 		holds := decide.Holds(r.Pipeline.Settings, own)
 		for i := range r.Pipeline.Downstreams {
-			if !r.isHolder(own) {
+			if !isHolder(r.Pipeline.Settings, own) {
 				break
 			}
 			for _, live := range r.Cache.Objects(i) {
@@ -85,8 +86,8 @@ func findOthers(ctx context.Context, r *reconciliation, left []operator.Owned) (
 				if !holds(i, at, operator.Ref{}) {
 					continue
 				}
-				for _, of := range r.OwnersOf(live) {
-					if uid := r.ownerUID(of, live); uid != r.upstream.GetUID() && uid != "" && holds(i, at, of) {
+				for _, of := range marks.UpstreamsOf(r.Pipeline.Settings, live) {
+					if uid := marks.UIDOf(r.Pipeline.Settings, of, live); uid != r.upstream.GetUID() && uid != "" && holds(i, at, of) {
 						others = append(others, candidate{operator.OtherObject{Downstream: i, At: at, Of: of}, uid})
 					}
 				}

@@ -228,7 +228,7 @@ func (r *reconciliation) sibling(downstream int, at operator.Ref) map[string]any
 	if live == nil {
 		return nil
 	}
-	known := r.isRecorded(r.recorded(), live.UID) || slices.ContainsFunc(r.record.objects, func(t *objectMemory) bool { return t.uid == live.UID })
+	known := isRecorded(r.Pipeline.Settings, r.recorded(), live.UID) || slices.ContainsFunc(r.record.objects, func(t *objectMemory) bool { return t.uid == live.UID })
 	if !marks.OwnsFor(r.Pipeline.Downstreams[downstream].Downstream, live, r.upstream.GetUID(), known) {
 		return nil
 	}

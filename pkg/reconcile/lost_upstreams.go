@@ -12,6 +12,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
 // lostUpstreams are upstreams that were deleted with the finalizer on them, and without a deletionTimestamp: an API server that deletes an
@@ -81,7 +82,7 @@ func (l *lostUpstreams) forget(ref operator.Ref) {
 // NoteDeletedWithFinalizer records the state without a deletionTimestamp in which a watch shows the end of an upstream. It is not for the state
 // that a watch showed before it was interrupted. With deletion.before, nothing is deleted that was not backed up: the objects stay.
 func (r *Reconciler) NoteDeletedWithFinalizer(last *unstructured.Unstructured) {
-	if r.Pipeline.Before != nil || !(&reconciliation{Reconciler: r, upstream: last}).hasFinalizer() {
+	if r.Pipeline.Before != nil || !marks.HasFinalizer(r.Pipeline.Settings, last) {
 		return
 	}
 	now := metav1.NewTime(r.time())

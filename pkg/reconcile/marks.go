@@ -82,7 +82,7 @@ func (r *reconciliation) mayExist(ctx context.Context, at operator.Ref, uid type
 	switch {
 	case r.Cache.UpstreamUID(at) == uid:
 		return true
-	case r.Pipeline.HasRows(), !r.canExist(at):
+	case r.Pipeline.HasRows(), !canExist(r.Pipeline.Settings, at):
 		return false
 	}
 	up, err := r.client.Latest(ctx, r.UpstreamTarget(at))

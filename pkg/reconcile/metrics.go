@@ -5,92 +5,17 @@ import (
 	"slices"
 	"unique"
 
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
-
-// The metrics are registered once for the process.
-var (
-	outcomes = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "corollary_outcomes_total",
-		Help: "Decisions that led to a request, by operator, downstream and state.",
-	}, []string{"operator", "downstream", "state"})
-	failures = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "corollary_failures_total",
-		Help: "Requests that failed, by operator, downstream (empty: the upstream itself) and reason.",
-	}, []string{"operator", "downstream", "reason"})
-	drifts = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "corollary_drift_total",
-		Help: "Drift detections, by operator and downstream.",
-	}, []string{"operator", "downstream"})
-	objects = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "corollary_objects",
-		Help: "Downstreams by operator, downstream and state; state Invalid counts those that are not enforced because their upstream is invalid.",
-	}, []string{"operator", "downstream", "state"})
-	upstreams = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "corollary_upstreams",
-		Help: "Upstreams by operator, and by status and reason of Ready; the reason of a failing request for the upstream itself takes precedence.",
-	}, []string{"operator", "ready", "reason"})
-	renders = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "corollary_renders_total",
-		Help: "Upstreams whose rules and templates were evaluated, by operator.",
-	}, []string{"operator"})
-	sharedUpstreams = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "corollary_shared_upstreams",
-		Help: "Upstreams that an operator does not watch, but whose downstreams have its field manager and labels, by operator; absent if there are none.",
-	}, []string{"operator"})
-)
-
-// kept are the metrics that keep their values for an operator until ForgetMetrics.
-var kept = []interface {
-	prometheus.Collector
-	DeletePartialMatch(labels prometheus.Labels) int
-}{outcomes, failures, drifts, objects, upstreams, renders, sharedUpstreams}
-
-func init() {
-	for _, metric := range kept {
-		metrics.Registry.MustRegister(metric)
-	}
-}
-
-// ForgetMetrics drops the metrics of an operator that is gone.
-func ForgetMetrics(operator string) {
-	for _, metric := range kept {
-		metric.DeletePartialMatch(prometheus.Labels{"operator": operator})
-	}
-}
-
-func countOutcome(operator, downstream, state string) {
-	outcomes.WithLabelValues(operator, downstream, state).Inc()
-}
-
-// CountFailure counts a failure: of a downstream, or of the upstream itself where that is empty.
-func CountFailure(operator, downstream, reason string) {
-	failures.WithLabelValues(operator, downstream, reason).Inc()
-}
-
-func countDrift(operator, downstream string) { drifts.WithLabelValues(operator, downstream).Inc() }
-
-func countRender(operator string) { renders.WithLabelValues(operator).Inc() }
-
-// setShared sets the metric; it is absent if there are none.
-func setShared(operator string, n int) {
-	if n == 0 {
-		sharedUpstreams.DeleteLabelValues(operator)
-		return
-	}
-	sharedUpstreams.WithLabelValues(operator).Set(float64(n))
-}
 
 // ForgetObjects drops the counts of a session that has ended. One that has counted nothing leaves those of its successor.
 func (r *Reconciler) ForgetObjects() {
 	if r.counted.Load() {
-		objects.DeletePartialMatch(prometheus.Labels{"operator": r.Name})
-		upstreams.DeletePartialMatch(prometheus.Labels{"operator": r.Name})
+		counters.DropStates(r.Name)
 	}
 }
 
@@ -128,11 +53,11 @@ func (r *Reconciler) countStates(rec *record, states []countedState) {
 
 func (r *Reconciler) moveStates(rec *record, states []countedState) {
 	for _, was := range rec.states {
-		objects.WithLabelValues(r.Name, r.nameOf(was), string(was.state)).Dec()
+		counters.AddObject(r.Name, r.nameOf(was), string(was.state), -1)
 	}
 	r.counted.Store(true)
 	for _, now := range states {
-		objects.WithLabelValues(r.Name, r.nameOf(now), string(now.state)).Inc()
+		counters.AddObject(r.Name, r.nameOf(now), string(now.state), 1)
 	}
 	rec.states = states
 }
@@ -164,10 +89,10 @@ func (r *Reconciler) moveVerdict(rec *record, v status.Verdict) {
 	}
 	r.counted.Store(true)
 	if was.Reason != "" {
-		upstreams.WithLabelValues(r.Name, string(was.Ready), was.Reason).Dec()
+		counters.AddUpstream(r.Name, was, -1)
 	}
 	if rec.verdict = unique.Make(v); v.Reason != "" {
-		upstreams.WithLabelValues(r.Name, string(v.Ready), v.Reason).Inc()
+		counters.AddUpstream(r.Name, v, 1)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
 // dryRun is a reconciliation that writes nothing. It takes the same steps as any other, except for the upstream's finalizer,
@@ -24,13 +25,13 @@ type dryRun struct {
 	*reconciliation
 	options PreviewOptions
 	answers *apply.DryRun
-	finding *Finding
+	finding *preview.Finding
 	// last is the final decision.
 	last operator.Decision
 	// changes are the changes of desired objects that would be written, by index; leftovers those of objects that are left over, by
 	// uid.
-	changes   map[int]*Change
-	leftovers map[types.UID]*Change
+	changes   map[int]*preview.Change
+	leftovers map[types.UID]*preview.Change
 	// after are the objects as they would be after the write, by the index of the desired object.
 	after map[int]*drift.Live
 	// before are the objects as they were read, by uid.
@@ -46,7 +47,7 @@ type PreviewOptions struct {
 }
 
 // Preview returns what Reconcile would do for one upstream; nil if there is nothing to report. It writes and remembers nothing.
-func (r *Reconciler) Preview(ctx context.Context, ref operator.Ref, o PreviewOptions) (*Finding, error) {
+func (r *Reconciler) Preview(ctx context.Context, ref operator.Ref, o PreviewOptions) (*preview.Finding, error) {
 	l, err := r.begin(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("inspecting %s %s: %w", r.Pipeline.Upstream.GVK.Kind, ref, err)
@@ -55,9 +56,9 @@ func (r *Reconciler) Preview(ctx context.Context, ref operator.Ref, o PreviewOpt
 		return nil, nil
 	}
 	defer r.memory.forget(ref)
-	t := &dryRun{reconciliation: l, options: o, answers: apply.NewDryRun(), changes: map[int]*Change{}, leftovers: map[types.UID]*Change{},
+	t := &dryRun{reconciliation: l, options: o, answers: apply.NewDryRun(), changes: map[int]*preview.Change{}, leftovers: map[types.UID]*preview.Change{},
 		after: map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
-		finding: &Finding{Operator: r.Name, Ref: ref, Upstream: l.upstream, Selected: l.selected,
+		finding: &preview.Finding{Operator: r.Name, Ref: ref, Upstream: l.upstream, Selected: l.selected,
 			Match: r.Pipeline.Match(l.upstream)}}
 	l.client = o.Client(t.answers)
 	if l.upstream.GetDeletionTimestamp() != nil {
@@ -157,9 +158,9 @@ func (t *dryRun) readWhole(ctx context.Context, d operator.Decision) {
 }
 
 // change starts the description of an outcome.
-func (t *dryRun) change(o operator.Outcome, action ChangeAction) *Change {
+func (t *dryRun) change(o operator.Outcome, action preview.Action) *preview.Change {
 	d := t.Pipeline.Downstreams[o.Downstream]
-	c := &Change{Index: o.Downstream, Downstream: d.Name, Object: o.Object, Kind: d.Kind.GVK, Target: o.Target, Action: action, State: o.State, Reason: o.Message,
+	c := &preview.Change{Index: o.Downstream, Downstream: d.Name, Object: o.Object, Kind: d.Kind.GVK, Target: o.Target, Action: action, State: o.State, Reason: o.Message,
 		Live: o.Live, Theirs: o.Theirs, Risk: o.LostValues}
 	if o.Live != nil {
 		c.Before = t.before[o.Live.UID]
@@ -173,13 +174,13 @@ func (t *dryRun) addChanges() {
 		c := t.changes[o.Object]
 		isStale := o.State == operator.StateStale
 		switch {
-		case c == nil || c.Action == ChangeLeave && o.State == operator.StateInSync || c.Action == ChangeNone && isStale:
-			c = t.change(o, idleActionOf(o))
+		case c == nil || c.Action == preview.Leave && o.State == operator.StateInSync || c.Action == preview.None && isStale:
+			c = t.change(o, preview.IdleActionOf(o))
 		case isStale && c.Note == "":
 			c.Note = o.Message
 		}
 		if f := t.failures[o.Object]; f != nil && c.Failure == nil && !c.Action.Writes() {
-			c.Failure, c.Action = f, ChangeRefuse
+			c.Failure, c.Action = f, preview.Refuse
 		}
 		c.State = stateOf(c, o)
 		aside := marks.KeepAside(t.Pipeline.Settings, c.Before, c.After)
@@ -192,8 +193,8 @@ func (t *dryRun) addChanges() {
 }
 
 // stateOf is the state in which a change was first decided, or the last one if it only needed a dry run.
-func stateOf(c *Change, o operator.Outcome) operator.State {
-	if c.Action == ChangeLeave {
+func stateOf(c *preview.Change, o operator.Outcome) operator.State {
+	if c.Action == preview.Leave {
 		c.Reason = o.Message
 		return o.State
 	}
@@ -204,19 +205,19 @@ func stateOf(c *Change, o operator.Outcome) operator.State {
 func (t *dryRun) addLeftovers(list []operator.Outcome) {
 	for _, o := range list {
 		if t.leftovers[o.UID] == nil {
-			c := t.change(o, idleActionOf(o))
+			c := t.change(o, preview.IdleActionOf(o))
 			c.Leftover = true
 			t.leftovers[o.UID] = c
 		}
 	}
-	all := make([]*Change, 0, len(t.leftovers))
+	all := make([]*preview.Change, 0, len(t.leftovers))
 	for _, c := range t.leftovers {
-		if apiVersion, kind := c.Kind.ToAPIVersionAndKind(); c.Action == ChangeDelete && decide.IsHolder(apiVersion, kind) {
+		if apiVersion, kind := c.Kind.ToAPIVersionAndKind(); c.Action == preview.Delete && decide.IsHolder(apiVersion, kind) {
 			c.Risk = "it is deleted with everything in it, whoever made that"
 		}
 		all = append(all, c)
 	}
-	slices.SortFunc(all, CompareChanges)
+	slices.SortFunc(all, preview.CompareChanges)
 	for _, c := range all {
 		t.finding.Changes = append(t.finding.Changes, *c)
 	}
@@ -225,7 +226,7 @@ func (t *dryRun) addLeftovers(list []operator.Outcome) {
 // findForgotten reads objects that the status records and that belong to no downstream of the config.
 func (t *dryRun) findForgotten(ctx context.Context) {
 	for _, r := range t.Pipeline.Forgotten(t.upstream) {
-		if slices.ContainsFunc(t.finding.Changes, func(c Change) bool { return c.Live != nil && c.Live.UID == r.UID }) {
+		if slices.ContainsFunc(t.finding.Changes, func(c preview.Change) bool { return c.Live != nil && c.Live.UID == r.UID }) {
 			continue
 		}
 		kind, err := t.Kinds.Kind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
@@ -237,9 +238,9 @@ func (t *dryRun) findForgotten(ctx context.Context) {
 		case errors.Is(err, apply.ErrGone), err == nil && r.UID != "" && obj.GetUID() != r.UID:
 			continue
 		case err != nil:
-			t.finding.Forgotten = append(t.finding.Forgotten, Forgotten{Recorded: r, Note: apply.Classify(err).Message})
+			t.finding.Forgotten = append(t.finding.Forgotten, preview.Forgotten{Recorded: r, Note: apply.Classify(err).Message})
 		default:
-			t.finding.Forgotten = append(t.finding.Forgotten, Forgotten{Recorded: r})
+			t.finding.Forgotten = append(t.finding.Forgotten, preview.Forgotten{Recorded: r})
 		}
 	}
 }

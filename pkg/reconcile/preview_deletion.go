@@ -12,6 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -42,14 +43,14 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 		t.waitForBefore()
 	}
 	for _, f := range d.Kept {
-		t.finding.Forgotten = append(t.finding.Forgotten, Forgotten{Recorded: f.Recorded, Note: f.Kept})
+		t.finding.Forgotten = append(t.finding.Forgotten, preview.Forgotten{Recorded: f.Recorded, Note: f.Kept})
 	}
 	for _, o := range d.Leftovers {
-		c := t.change(o, actionOf(o))
+		c := t.change(o, preview.ActionOf(o))
 		c.Leftover = true
 		switch {
 		case o.Live.Deleting:
-			c.Action = ChangeWait
+			c.Action = preview.Wait
 		case o.Action == operator.ActionNone && o.State == operator.StateDelete:
 			c.Note = "the garbage collector deletes it"
 		}
@@ -75,15 +76,15 @@ func (t *dryRun) waitForBefore() {
 	for _, own := range t.findLeftovers(nil, t.ownedByDownstream()) {
 		o := operator.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: operator.StateWaiting,
 			Target: operator.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "it is kept until " + operator.BeforeName + " is done"}
-		c := t.change(o, ChangeWait)
+		c := t.change(o, preview.Wait)
 		c.Leftover = true
 		t.leftovers[o.UID] = c
 	}
 }
 
 // beforeChange describes the change of the deletion.before object.
-func (t *dryRun) beforeChange(o operator.Outcome) Change {
-	c := Change{Index: operator.BeforeIndex, Downstream: operator.BeforeName, Target: o.Target, Action: ChangeWait, State: o.State,
+func (t *dryRun) beforeChange(o operator.Outcome) preview.Change {
+	c := preview.Change{Index: operator.BeforeIndex, Downstream: operator.BeforeName, Target: o.Target, Action: preview.Wait, State: o.State,
 		Reason: o.Message, Live: o.Live, Theirs: o.Theirs}
 	if o.Earlier != nil {
 		c.Kind = schema.FromAPIVersionAndKind(o.Earlier.APIVersion, o.Earlier.Kind)
@@ -92,9 +93,9 @@ func (t *dryRun) beforeChange(o operator.Outcome) Change {
 	}
 	switch {
 	case o.Action == operator.ActionCreate && o.State == operator.StateCreate: // else it has failed, and is only tried again
-		c.Action = ChangeCreate
+		c.Action = preview.Create
 	case o.Action == operator.ActionDelete:
-		c.Action = ChangeDelete
+		c.Action = preview.Delete
 	}
 	return c
 }
@@ -104,7 +105,7 @@ func (t *dryRun) previewUnselected() {
 	for _, own := range t.findLeftovers(nil, t.ownedByDownstream()) {
 		o := operator.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: operator.StateLeftover,
 			Target: operator.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "the config does not select its upstream"}
-		c := t.change(o, ChangeLeftover)
+		c := t.change(o, preview.Leftover)
 		c.Leftover = true
 		t.leftovers[o.UID] = c
 	}

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -89,9 +88,4 @@ func addItem(object map[string]any, path fieldpath.Path, item any) {
 	}
 	// What cannot be set is not shown; the difference itself is reported nevertheless.
 	_ = fieldpath.Set(object, parent, append(items[:len(items):len(items)], item))
-}
-
-// CompareChanges orders changes by their downstream in the config, and by namespace and name.
-func CompareChanges(a, b *Change) int {
-	return cmp.Or(cmp.Compare(a.Index, b.Index), a.Target.Compare(b.Target))
 }

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -44,13 +43,13 @@ func (r *reconciliation) takeOverFields(ctx context.Context, o operator.Outcome)
 // extras lists what an apply left on an object and must be removed: keys that others added to exclusive fields, and previous
 // marks that another manager owns too. created: the apply created the object. In an existing object without other managers, an
 // empty map of ours looks as if we owned all its keys.
-func (r *reconciliation) extras(i int, live *drift.Live, resp *unstructured.Unstructured, doc map[string]any, created bool) []fieldpath.Path {
+func extras(s *operator.Settings, i int, live *drift.Live, resp *unstructured.Unstructured, doc map[string]any, created bool) []fieldpath.Path {
 	var list []fieldpath.Path
 	if live.Extra || !created {
-		list = drift.Extras(resp, doc, r.Pipeline.Downstreams[i].View.Exclusive)
+		list = drift.Extras(resp, doc, s.Downstreams[i].View.Exclusive)
 	}
 	if live.HasPreviousNames {
-		previous := marks.PreviousMarks(r.Pipeline.Settings, i)
+		previous := marks.PreviousMarks(s, i)
 		list = append(list, present("labels", previous.Labels, resp.GetLabels())...)
 		list = append(list, present("annotations", previous.Annotations, resp.GetAnnotations())...)
 	}
@@ -149,11 +148,6 @@ func (r *reconciliation) previousInStatus() bool {
 	previous := marks.PreviousManager(r.Pipeline.Settings)
 	return previous != "" && r.Cache.HasApplied(r.ref, previous) && !r.record.withdrawn && !r.Pipeline.Observing() &&
 		r.Pipeline.Storable.Conditions == status.ConditionsKeyed
-}
-
-func (r *reconciliation) hasPreviousFinalizer() bool {
-	f := marks.PreviousFinalizer(r.Pipeline.Settings)
-	return f != "" && slices.Contains(r.upstream.GetFinalizers(), f)
 }
 
 // swapFinalizer replaces the previous finalizer by the current one.

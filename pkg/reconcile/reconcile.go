@@ -17,6 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 )
 
 // maxRounds bounds how often one reconciliation decides again after acting. It is enough for a create, the result of a probe, a
@@ -178,7 +179,7 @@ func (r *reconciliation) gatherAll(ctx context.Context) operator.Input {
 		in = r.gather(ctx)
 	}
 	in.Unread = r.unread
-	if slices.ContainsFunc(in.Leftovers, r.isHolder) {
+	if slices.ContainsFunc(in.Leftovers, func(own operator.Owned) bool { return isHolder(r.Pipeline.Settings, own) }) {
 		var err error
 		if in.Forgotten, err = findContents(ctx, r, in.Leftovers); err != nil {
 			r.reportFailure("reading an object of a downstream that the config no longer has", err)
@@ -210,7 +211,7 @@ func (r *Reconciler) beginAny(ctx context.Context, ref operator.Ref) (begun *rec
 	if cached == nil {
 		return r.beginUncached(ctx, ref)
 	}
-	if r.isOwnDownstream(cached) {
+	if isOwnDownstream(r.Pipeline, cached) {
 		return nil, nil
 	}
 	l := r.newReconciliation(ref, cached)
@@ -321,9 +322,9 @@ func (r *Reconciler) beginDeselected(ctx context.Context, ref operator.Ref, up *
 	if l.hasNothing() {
 		r.deselected.forget(ref)
 	}
-	if l.hasNothing() || l.isLeftOver() && !r.ReportsLeftovers || r.isOwnDownstream(up) {
+	if l.hasNothing() || l.isLeftOver() && !r.ReportsLeftovers || isOwnDownstream(r.Pipeline, up) {
 		l.noteShared()
-		if !r.isOwnDownstream(up) {
+		if !isOwnDownstream(r.Pipeline, up) {
 			l.reportLeftover(ctx)
 		}
 		r.forget(ref)
@@ -369,23 +370,23 @@ func (r *Reconciler) namespaceSelected(namespace string) bool {
 }
 
 // isOwnDownstream reports whether an object of the watched kind was created by this operator: a copy is not copied.
-func (r *Reconciler) isOwnDownstream(up *unstructured.Unstructured) bool {
-	before := r.Pipeline.Before
-	same := before != nil && before.Object.GVK().GroupKind() == r.Pipeline.Upstream.GVK.GroupKind()
-	for _, d := range r.Pipeline.Downstreams {
-		same = same || d.GVK().GroupKind() == r.Pipeline.Upstream.GVK.GroupKind()
+func isOwnDownstream(p *pipeline.Pipeline, up *unstructured.Unstructured) bool {
+	before := p.Before
+	same := before != nil && before.Object.GVK().GroupKind() == p.Upstream.GVK.GroupKind()
+	for _, d := range p.Downstreams {
+		same = same || d.GVK().GroupKind() == p.Upstream.GVK.GroupKind()
 	}
 	if !same {
 		return false
 	}
-	if marks.HasOwnerMark(r.Pipeline.Settings, up) {
+	if marks.HasOwnerMark(p.Settings, up) {
 		return true
 	}
-	if !marks.HasHash(r.Pipeline.Settings, up) && !r.hasOurLabels(up) {
+	if !marks.HasHash(p.Settings, up) && !hasOurLabels(p.Settings, up) {
 		return false
 	}
 	for _, ref := range up.GetOwnerReferences() {
-		if ref.Kind == r.Pipeline.Upstream.GVK.Kind && groupOf(ref.APIVersion) == r.Pipeline.Upstream.GVK.Group {
+		if ref.Kind == p.Upstream.GVK.Kind && groupOf(ref.APIVersion) == p.Upstream.GVK.Group {
 			return true
 		}
 	}
@@ -394,8 +395,8 @@ func (r *Reconciler) isOwnDownstream(up *unstructured.Unstructured) bool {
 
 // hasOurLabels reports whether an object has the constant labels of a downstream: one of these two marks may be stripped for a
 // moment.
-func (r *Reconciler) hasOurLabels(up *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool {
+func hasOurLabels(s *operator.Settings, up *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(s.Downstreams, func(d *operator.Downstream) bool {
 		return len(d.Selector) > 0 && d.Selector.AsSelector().Matches(labelsOf(up))
 	})
 }
@@ -426,7 +427,7 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 		rec.desired, rec.digest = r.Pipeline.Desired(ctx, r.upstream, r.inputsRead()), digest
 		r.alignMemory()
 		r.noteItems()
-		countRender(r.Name)
+		counters.Render(r.Name)
 	}
 	rec.externalDigest = r.causeWithSiblings(cause)
 	if rec.desired.TookTooLong() && rec.unusual.get().renderAgainAt.IsZero() {
@@ -457,18 +458,18 @@ func (r *reconciliation) readableDigest(status bool) drift.Sum {
 // if they do not read it. Without a status subresource, each write of the status makes a generation, which then means nothing.
 func (r *reconciliation) digest(status any) drift.Sum {
 	if status != nil {
-		return r.digestWith(status)
+		return digestWith(r.Pipeline.Settings, r.upstream, status)
 	}
 	if r.digestOfUpstream != r.upstream {
-		r.digestOfUpstream, r.digestWithoutStatus = r.upstream, r.digestWith(nil)
+		r.digestOfUpstream, r.digestWithoutStatus = r.upstream, digestWith(r.Pipeline.Settings, r.upstream, nil)
 	}
 	return r.digestWithoutStatus
 }
 
 // digestWith makes what digest returns.
-func (r *reconciliation) digestWith(status any) drift.Sum {
-	readable := make(map[string]any, len(r.upstream.Object))
-	for key, value := range r.upstream.Object {
+func digestWith(s *operator.Settings, upstream *unstructured.Unstructured, status any) drift.Sum {
+	readable := make(map[string]any, len(upstream.Object))
+	for key, value := range upstream.Object {
 		if key != "status" {
 			readable[key] = value
 		}
@@ -479,7 +480,7 @@ func (r *reconciliation) digestWith(status any) drift.Sum {
 	if meta, ok := readable["metadata"].(map[string]any); ok {
 		kept := make(map[string]any, len(meta))
 		for key, value := range meta {
-			if key != "resourceVersion" && key != "managedFields" && (key != "generation" || r.Pipeline.Upstream.HasStatus) {
+			if key != "resourceVersion" && key != "managedFields" && (key != "generation" || s.Upstream.HasStatus) {
 				kept[key] = value
 			}
 		}

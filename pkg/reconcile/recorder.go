@@ -110,7 +110,7 @@ func (r *reconciliation) warnOf(reason, part, text string) {
 
 func (r *reconciliation) eventCreated(o operator.Outcome) {
 	r.logWrite("created", o, nil)
-	r.event(false, EventCreated, "Create", "%s created", r.what(o))
+	r.event(false, EventCreated, "Create", "%s created", what(r.Pipeline.Settings, o))
 }
 
 // eventLostValues reports values of a Secret that are lost.
@@ -119,7 +119,7 @@ func (r *reconciliation) eventLostValues(o operator.Outcome) {
 		return
 	}
 	r.warn("values of a Secret are lost", "upstream", r.ref.String(), "target", o.Target.String(), "why", o.LostValues)
-	r.event(true, EventNewRandomValue, "Create", "%s: %s", r.what(o), o.LostValues)
+	r.event(true, EventNewRandomValue, "Create", "%s: %s", what(r.Pipeline.Settings, o), o.LostValues)
 }
 
 func (r *reconciliation) eventBeforeCreated(o operator.Outcome) {
@@ -177,7 +177,7 @@ func (r *reconciliation) eventUpdated(o operator.Outcome, changed []drift.Differ
 		}
 	}
 	r.logWrite("updated", o, changed)
-	r.event(false, EventUpdated, "Apply", "%s updated: %s", r.what(o), o.Message)
+	r.event(false, EventUpdated, "Apply", "%s updated: %s", what(r.Pipeline.Settings, o), o.Message)
 }
 
 func (r *reconciliation) eventRepaired(o operator.Outcome, changed []drift.Difference) {
@@ -186,35 +186,35 @@ func (r *reconciliation) eventRepaired(o operator.Outcome, changed []drift.Diffe
 	if len(changed) > 0 {
 		text = drift.Explain(changed, r.Pipeline.Config.Conventions.FieldManager)
 	}
-	r.event(true, EventRepaired, "Apply", "%s repaired: %s", r.what(o), text)
+	r.event(true, EventRepaired, "Apply", "%s repaired: %s", what(r.Pipeline.Settings, o), text)
 }
 
 func (r *reconciliation) eventDrifted(o operator.Outcome, explained string) {
-	r.event(true, string(operator.StateDrifted), "Report", "%s has drifted and is left as it is: %s", r.what(o), explained)
+	r.event(true, string(operator.StateDrifted), "Report", "%s has drifted and is left as it is: %s", what(r.Pipeline.Settings, o), explained)
 	r.warn("drifted, and left as it is", "upstream", r.ref.String(), "downstream", r.Pipeline.Downstreams[o.Downstream].Name,
 		"kind", r.Pipeline.Downstreams[o.Downstream].GVK().Kind, "target", o.Target.String(), "fields", explained)
 }
 
 func (r *reconciliation) eventDeleted(o operator.Outcome) {
 	r.logWrite("deleted", o, nil)
-	r.event(false, EventDeleted, "Delete", "%s deleted: %s", r.what(o), o.Message)
+	r.event(false, EventDeleted, "Delete", "%s deleted: %s", what(r.Pipeline.Settings, o), o.Message)
 }
 
 func (r *reconciliation) eventReleased(o operator.Outcome) {
 	r.logWrite("released", o, nil)
-	r.event(false, EventReleased, "Release", "%s released: %s", r.what(o), o.Message)
+	r.event(false, EventReleased, "Release", "%s released: %s", what(r.Pipeline.Settings, o), o.Message)
 }
 
 func (r *reconciliation) reportLost(o operator.Outcome, lost []drift.CoOwnedField) {
 	for _, f := range lost {
 		path := r.Pipeline.Downstreams[o.Downstream].Words.Path(f.Path.String())
-		r.event(true, EventFieldKept, "Apply", "%s: %s is no longer in the template but stays, because %s owns it too", r.what(o), path, f.Manager)
+		r.event(true, EventFieldKept, "Apply", "%s: %s is no longer in the template but stays, because %s owns it too", what(r.Pipeline.Settings, o), path, f.Manager)
 		r.warn("a field removed from the template stays", "upstream", r.ref.String(), "target", o.Target.String(), "field", path, "manager", f.Manager)
 	}
 }
 
-func (r *reconciliation) what(o operator.Outcome) string {
-	return r.Pipeline.Downstreams[o.Downstream].Kind.GVK.Kind + " " + o.Target.String()
+func what(s *operator.Settings, o operator.Outcome) string {
+	return s.Downstreams[o.Downstream].Kind.GVK.Kind + " " + o.Target.String()
 }
 
 // eventOutcomes reports states and failures that need a person, when they begin. What the status contained at the first

@@ -19,7 +19,7 @@ func (r *reconciliation) refused(ctx context.Context, o operator.Outcome, doc ma
 	switch {
 	case reason != apply.ReasonRejected && reason != apply.ReasonDenied || o.Theirs:
 		return refusal
-	case !r.isChanged(o, in):
+	case !isChanged(o, in):
 		return r.applyAsCreated(ctx, o, doc, in, refusal)
 	}
 	way, err := r.wayAround(ctx, o, doc, refusal)
@@ -28,20 +28,20 @@ func (r *reconciliation) refused(ctx context.Context, o operator.Outcome, doc ma
 		return err
 	case way != nil:
 		return r.applyAround(ctx, o, in, doc, way)
-	case !r.mayRecreate(o, in):
+	case !mayRecreate(r.Pipeline.Settings, o, in):
 		return refusal
 	}
 	return r.proveImmutable(ctx, o, doc, refusal)
 }
 
 // isChanged reports whether the document is not the one that the object was created from.
-func (r *reconciliation) isChanged(o operator.Outcome, in operator.Input) bool {
+func isChanged(o operator.Outcome, in operator.Input) bool {
 	return in.Facts[o.Object].LastHash() != in.Desired.Objects[o.Object].Hash
 }
 
 // mayRecreate reports whether the config wants an object recreated if its update needs that.
-func (r *reconciliation) mayRecreate(o operator.Outcome, in operator.Input) bool {
-	return r.Pipeline.Config.Downstreams[o.Downstream].UpdatePolicy == config.UpdateRecreate && !o.Theirs && r.isChanged(o, in)
+func mayRecreate(s *operator.Settings, o operator.Outcome, in operator.Input) bool {
+	return s.Config.Downstreams[o.Downstream].UpdatePolicy == config.UpdateRecreate && !o.Theirs && isChanged(o, in)
 }
 
 // proveImmutable returns nil, and remembers the result, if a refusal can only be due to immutable fields: the API server's own
@@ -91,11 +91,11 @@ func (r *reconciliation) applyAsCreated(ctx context.Context, o operator.Outcome,
 	}
 	created, err := r.client.DryRunCreate(ctx, t, doc)
 	if err != nil {
-		return r.immutableDrift(o, refusal)
+		return immutableDrift(o, refusal)
 	}
 	kept := drift.AsCreated(doc, live, created, &r.Pipeline.Downstreams[i].View)
 	if kept == nil {
-		return r.immutableDrift(o, refusal)
+		return immutableDrift(o, refusal)
 	}
 	resp, err := r.client.ApplyAt(ctx, t, o.UID, live.GetResourceVersion(), kept)
 	switch {
@@ -103,7 +103,7 @@ func (r *reconciliation) applyAsCreated(ctx context.Context, o operator.Outcome,
 		r.record.noteGone(o.UID, r.now)
 		return nil
 	case apply.Classify(err).Reason == apply.ReasonRejected:
-		return r.immutableDrift(o, refusal)
+		return immutableDrift(o, refusal)
 	case err != nil:
 		return err
 	}
@@ -112,6 +112,6 @@ func (r *reconciliation) applyAsCreated(ctx context.Context, o operator.Outcome,
 }
 
 // immutableDrift is the refusal of a document that has not changed, where the difference is not due to the API server.
-func (r *reconciliation) immutableDrift(o operator.Outcome, refusal error) error {
+func immutableDrift(o operator.Outcome, refusal error) error {
 	return notRecreated(refusal, fmt.Sprintf("the desired state has not changed; delete %s to have it created again", o.Target))
 }

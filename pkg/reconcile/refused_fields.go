@@ -9,6 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
+	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 )
 
 // maxStatusWrites is how often one reconciliation writes the status: whole, twice without what the API server names, and last
@@ -96,7 +97,7 @@ func (r *reconciliation) writeStorable(ctx context.Context, wanted report.Report
 	definition, denied := r.unstorable.definition(r.ref), false
 	resp, err := r.replaceStatus(ctx, wanted)
 	for n := 1; err != nil; n++ {
-		f, causes := r.classifyUpstream(err), apply.InvalidCauses(err)
+		f, causes := classifyShown(err, r.Pipeline.UpstreamWords), apply.InvalidCauses(err)
 		if !f.Persistent() || n == maxStatusWrites {
 			return wanted, nil, err
 		}
@@ -119,7 +120,7 @@ func (r *reconciliation) logRefused(f apply.Failure) {
 	if f.Reason == apply.ReasonSchemaMismatch {
 		r.Host.RecheckKinds()
 	}
-	CountFailure(r.Name, "", f.Reason)
+	counters.Failure(r.Name, "", f.Reason)
 	r.warn("the status was refused: writing it without the values that cannot be stored", "upstream", r.ref.String(), "reason", f.Reason, "message", f.Message)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 )
 
 // retryState delays attempts that failed, for one downstream or for the upstream itself: they wait and delay nothing else, and
@@ -56,7 +57,7 @@ func mayHaveSucceeded(err error) bool {
 // readFailed is for a failed read of the upstream.
 func (r *Reconciler) readFailed(ref operator.Ref, err error) time.Duration {
 	f := apply.Classify(err)
-	CountFailure(r.Name, "", f.Reason)
+	counters.Failure(r.Name, "", f.Reason)
 	r.logAt(f)("reading the upstream failed, will retry", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
 	retry := r.Pipeline.Config.Retry
 	return r.memory.missed(ref).fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), f.RetryAfter, drift.Sum{}, r.time())

@@ -5,8 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
@@ -52,17 +50,6 @@ func (r *reconciliation) withShard(document map[string]any) map[string]any {
 func (r *reconciliation) lacksShard(labels map[string]string) bool {
 	key := r.Pipeline.ShardLabel()
 	return r.Shards != nil && key != "" && labels[key] != marks.ShardLabelValue(r.Shards.Of(r.upstream.GetUID()))
-}
-
-// ownerUID is the uid of the upstream of that name in an object's owner marks; empty for none.
-func (r *Reconciler) ownerUID(ref operator.Ref, live *drift.Live) types.UID {
-	for _, owner := range live.Owners {
-		if owner.Kind == r.Pipeline.Upstream.GVK.Kind && owner.Name == ref.Name {
-			return owner.UID
-		}
-	}
-	_, uid, _ := marks.ParseOwnerMark(live.OwnerMark)
-	return types.UID(uid)
 }
 
 // ForgetShard forgets the upstreams of a shard. No reconcile of it runs, but one may have looked up its upstream and be about to enter the shard.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 )
 
 // shared are the upstreams of another process with the same field manager and labels, as far as its objects show in the
@@ -80,7 +81,7 @@ func (h *shared) remove(object types.UID) {
 
 func (h *shared) show(operator string) {
 	if h.shown {
-		setShared(operator, len(h.objects))
+		counters.SetShared(operator, len(h.objects))
 	}
 }
 

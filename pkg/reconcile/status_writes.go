@@ -15,8 +15,8 @@ import (
 )
 
 // statusDigest is the digest of our part of a status, without times.
-func (r *reconciliation) statusDigest(want map[string]any) string {
-	out := maps.Clone(report.OwnConditions(r.Pipeline.Settings, want))
+func statusDigest(s *operator.Settings, want map[string]any) string {
+	out := maps.Clone(report.OwnConditions(s, want))
 	list, _ := out["conditions"].([]any)
 	conditions := make(map[string]any, len(list))
 	for _, item := range list {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 )
 
 // reasonMatchConditionFailed: a match condition could not be evaluated.
@@ -13,7 +13,7 @@ const reasonMatchConditionFailed = "MatchConditionFailed"
 
 // NoteUnknown tells that a match condition of an upstream could not be evaluated: nothing is done about it.
 func (r *Reconciler) NoteUnknown(ref operator.Ref, err error) {
-	CountFailure(r.Name, "", reasonMatchConditionFailed)
+	counters.Failure(r.Name, "", reasonMatchConditionFailed)
 	r.warn("whether it is an upstream is not known: it is left as it is", "upstream", ref.String(), "reason", reasonMatchConditionFailed,
 		"message", err.Error())
 	r.deselected.forget(ref)
@@ -64,28 +64,4 @@ func (r *Reconciler) NoteDownstreamGone(i int, ref operator.Ref, uid types.UID) 
 // upstreams that had some, of a namespace or of all if it is empty.
 func (r *Reconciler) RetryRefused(namespace string) []operator.Ref {
 	return r.unstorable.expire(namespace)
-}
-
-// OwnersOf returns the upstreams in an object's owner marks; none of nil. An owner keeps its name as long as it keeps its uid, so the name is enough to
-// enqueue it; the reconciliation itself goes by uid.
-func (r *Reconciler) OwnersOf(live *drift.Live) []operator.Ref {
-	if live == nil {
-		return nil
-	}
-	var refs []operator.Ref
-	up := r.Pipeline.Upstream
-	for _, owner := range live.Owners {
-		if owner.Kind != up.GVK.Kind {
-			continue
-		}
-		ref := operator.Ref{Name: owner.Name}
-		if up.Namespaced {
-			ref.Namespace = live.Namespace
-		}
-		refs = append(refs, ref)
-	}
-	if ref, _, ok := marks.ParseOwnerMark(live.OwnerMark); ok {
-		refs = append(refs, ref)
-	}
-	return refs
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
 // leftOf returns the objects that an earlier upstream of that name has left, for example because someone removed its finalizer.
 // Those with an owner reference are left to the garbage collector. It skips upstreams that this survey does not watch, and asks
 // the API server whether an upstream exists, because the watch may lag.
-func (v *Survey) leftOf(ctx context.Context, ref operator.Ref) ([]reconcile.Change, error) {
+func (v *Survey) leftOf(ctx context.Context, ref operator.Ref) ([]preview.Change, error) {
 	switch {
 	case !v.surveyor.options.Left:
 		return nil, nil
@@ -46,8 +46,8 @@ func (v *Survey) leftOf(ctx context.Context, ref operator.Ref) ([]reconcile.Chan
 
 // leftBefore returns the objects with the owner mark of an earlier upstream of that name, with another uid; for the zero Ref, those that
 // have lost their owner mark.
-func (v *Survey) leftBefore(ref operator.Ref, uid types.UID) []reconcile.Change {
-	var left []reconcile.Change
+func (v *Survey) leftBefore(ref operator.Ref, uid types.UID) []preview.Change {
+	var left []preview.Change
 	seen := map[types.UID]bool{}
 	for i, live := range v.cache.MarkedFor(ref) {
 		reason := "it " + marks.LostOwner(live)
@@ -60,12 +60,12 @@ func (v *Survey) leftBefore(ref operator.Ref, uid types.UID) []reconcile.Change 
 		seen[live.UID] = true
 		home, _ := decide.HomeOf(v.reconciler.Pipeline.Settings, i, live, nil)
 		d := v.reconciler.Pipeline.Downstreams[home]
-		left = append(left, reconcile.Change{
+		left = append(left, preview.Change{
 			Index: home, Downstream: d.Name, Leftover: true, Kind: d.Kind.GVK, Live: live, Theirs: true,
-			Action: reconcile.ChangeLeave, Reason: reason,
+			Action: preview.Leave, Reason: reason,
 			Target: operator.Ref{Namespace: live.Namespace, Name: live.Name},
 		})
 	}
-	slices.SortFunc(left, func(a, b reconcile.Change) int { return reconcile.CompareChanges(&a, &b) })
+	slices.SortFunc(left, func(a, b preview.Change) int { return preview.CompareChanges(&a, &b) })
 	return left
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
 // Options are the options of NewSurveyor.
@@ -314,13 +315,13 @@ func (v *Survey) Unknown() map[operator.Ref]error { return v.cache.Unknown() }
 
 // Visit previews upstreams and calls visit with each finding, sequentially and in order. It stores none of them, so its memory
 // is that of the caches. An error of visit ends it. It skips upstreams with nothing to report.
-func (v *Survey) Visit(ctx context.Context, refs []operator.Ref, visit func(*reconcile.Finding) error) error {
+func (v *Survey) Visit(ctx context.Context, refs []operator.Ref, visit func(*preview.Finding) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type job struct {
 		ref  operator.Ref
 		done chan struct{}
-		f    *reconcile.Finding
+		f    *preview.Finding
 		err  error
 	}
 	workers := v.surveyor.options.Workers
@@ -390,7 +391,7 @@ const progressStep = 100
 const followDelay = 300 * time.Millisecond
 
 // Follow previews every upstream that has changed, until ctx is done. The finding of a deleted upstream has only its name.
-func (v *Survey) Follow(ctx context.Context, visit func(*reconcile.Finding) error) error {
+func (v *Survey) Follow(ctx context.Context, visit func(*preview.Finding) error) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -410,7 +411,7 @@ func (v *Survey) Follow(ctx context.Context, visit func(*reconcile.Finding) erro
 				return unlessEnded(ctx, err)
 			}
 			if f == nil {
-				f = &reconcile.Finding{Operator: v.reconciler.Name, Ref: ref}
+				f = &preview.Finding{Operator: v.reconciler.Name, Ref: ref}
 			}
 			if err := visit(f); err != nil {
 				return err
@@ -420,7 +421,7 @@ func (v *Survey) Follow(ctx context.Context, visit func(*reconcile.Finding) erro
 }
 
 // Preview makes a dry run for one upstream. It returns nil if there is nothing to report.
-func (v *Survey) Preview(ctx context.Context, ref operator.Ref) (*reconcile.Finding, error) {
+func (v *Survey) Preview(ctx context.Context, ref operator.Ref) (*preview.Finding, error) {
 	looking, cancel := context.WithTimeout(ctx, reconcileTimeout)
 	defer cancel()
 	left, err := v.leftOf(looking, ref)
@@ -428,7 +429,7 @@ func (v *Survey) Preview(ctx context.Context, ref operator.Ref) (*reconcile.Find
 		return nil, err
 	}
 	if ref == (operator.Ref{}) {
-		return &reconcile.Finding{Operator: v.reconciler.Name, Left: left}, nil
+		return &preview.Finding{Operator: v.reconciler.Name, Left: left}, nil
 	}
 	f, err := v.reconciler.Preview(looking, ref, reconcile.PreviewOptions{Client: v.dryClient, Documents: v.surveyor.options.Documents})
 	switch {
@@ -437,7 +438,7 @@ func (v *Survey) Preview(ctx context.Context, ref operator.Ref) (*reconcile.Find
 	case err != nil:
 		return nil, err
 	case f == nil && len(left) > 0:
-		f = &reconcile.Finding{Operator: v.reconciler.Name, Ref: ref}
+		f = &preview.Finding{Operator: v.reconciler.Name, Ref: ref}
 	}
 	if f != nil {
 		f.Left = left

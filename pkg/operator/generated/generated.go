@@ -1,6 +1,7 @@
 package generated
 
 import (
+	"crypto/rand"
 	"encoding/base64"
 	"maps"
 	"slices"
@@ -180,4 +181,21 @@ func Fill(
 		}
 	}
 	return withData(doc, values)
+}
+
+// Random makes a generated value. Each character is as likely as any other: bytes beyond the last whole multiple of their
+// number are thrown away. crypto/rand never fails; it ends the process instead.
+func Random(g operator.GeneratedField) string {
+	n := len(g.Characters)
+	limit := 256 - 256%n
+	out, buf := make([]byte, 0, g.Length), make([]byte, g.Length)
+	for len(out) < g.Length {
+		_, _ = rand.Read(buf)
+		for _, b := range buf {
+			if int(b) < limit && len(out) < g.Length {
+				out = append(out, g.Characters[int(b)%n])
+			}
+		}
+	}
+	return string(out)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
@@ -27,7 +28,7 @@ type transition struct {
 }
 
 // Visit previews upstreams of a survey, as its method Visit does.
-type Visit func(ctx context.Context, v *survey.Survey, refs []operator.Ref, each func(*reconcile.Finding) error) error
+type Visit func(ctx context.Context, v *survey.Survey, refs []operator.Ref, each func(*preview.Finding) error) error
 
 // Compare adds an item for each object that the new config changes or leaves behind, and one with ChangeNone for each that it does not
 // change. Of two configs of one name that watch different kinds, it adds what each does. Either survey may be nil.
@@ -53,7 +54,7 @@ func (t *transition) everything(ctx context.Context) error {
 }
 
 // finding adds all that the new config does about one upstream.
-func (t *transition) finding(f *reconcile.Finding) error {
+func (t *transition) finding(f *preview.Finding) error {
 	for _, item := range findings.Items(t.new.Pipeline(), f) {
 		if err := t.add(item); err != nil {
 			return err
@@ -94,7 +95,7 @@ func (t *transition) walk(ctx context.Context) error {
 		next++
 		return nil
 	}
-	err := t.visit(ctx, t.new, refs, func(f *reconcile.Finding) error {
+	err := t.visit(ctx, t.new, refs, func(f *preview.Finding) error {
 		if err := until(&f.Ref); err != nil {
 			return err
 		}
@@ -107,7 +108,7 @@ func (t *transition) walk(ctx context.Context) error {
 }
 
 // upstream prints what the other config changes for one upstream; f is nil where the new one does not look at it.
-func (t *transition) upstream(ctx context.Context, ref operator.Ref, f *reconcile.Finding) error {
+func (t *transition) upstream(ctx context.Context, ref operator.Ref, f *preview.Finding) error {
 	was, err := t.old.Current(ctx, ref)
 	if err != nil {
 		return err
@@ -128,7 +129,7 @@ func (t *transition) upstream(ctx context.Context, ref operator.Ref, f *reconcil
 }
 
 // changes prints the downstreams that the two configs want differently.
-func (t *transition) changes(ctx context.Context, was, is *reconcile.Current, f *reconcile.Finding) error {
+func (t *transition) changes(ctx context.Context, was, is *reconcile.Current, f *preview.Finding) error {
 	if was == nil || is == nil {
 		return t.finding(f)
 	}
@@ -151,7 +152,7 @@ func (t *transition) changes(ctx context.Context, was, is *reconcile.Current, f 
 			continue
 		}
 		item := findings.ItemOf(t.new.Pipeline(), f, c)
-		if !c.Leftover && before != nil && after != nil && c.Action != reconcile.ChangeCreate {
+		if !c.Leftover && before != nil && after != nil && c.Action != preview.Create {
 			item.Diffs = docdiff.Documents(before, after, item.Words)
 		}
 		if err := t.add(item); err != nil {
@@ -162,13 +163,13 @@ func (t *transition) changes(ctx context.Context, was, is *reconcile.Current, f 
 }
 
 // deletion prints what the two configs do differently while an upstream is being deleted.
-func (t *transition) deletion(ctx context.Context, f *reconcile.Finding) error {
+func (t *transition) deletion(ctx context.Context, f *preview.Finding) error {
 	old, err := t.old.Preview(ctx, f.Ref)
 	if err != nil {
 		return err
 	}
 	for _, c := range f.Changes {
-		same := func(had reconcile.Change) bool {
+		same := func(had preview.Change) bool {
 			return had.Downstream == c.Downstream && had.Target == c.Target && had.Action == c.Action && had.Reason == c.Reason
 		}
 		if old != nil && slices.ContainsFunc(old.Changes, same) {
@@ -185,7 +186,7 @@ func (t *transition) deletion(ctx context.Context, f *reconcile.Finding) error {
 }
 
 // causes reports whether it is the new config that has a change made.
-func (t *transition) causes(was, is *reconcile.Current, c reconcile.Change, before, after map[string]any) bool {
+func (t *transition) causes(was, is *reconcile.Current, c preview.Change, before, after map[string]any) bool {
 	switch {
 	case c.Leftover:
 		return t.wasTarget(was, c.Live) || !isOwned(was, c.Live)
@@ -197,7 +198,7 @@ func (t *transition) causes(was, is *reconcile.Current, c reconcile.Change, befo
 
 // documentOf is what a config asks for of the object of a change; nil for the object of deletion.before, and while the upstream is being
 // deleted.
-func documentOf(is *reconcile.Current, c reconcile.Change) map[string]any {
+func documentOf(is *reconcile.Current, c preview.Change) map[string]any {
 	if c.Index < 0 || c.Object >= len(is.Documents) {
 		return nil
 	}
@@ -205,7 +206,7 @@ func documentOf(is *reconcile.Current, c reconcile.Change) map[string]any {
 }
 
 // oldDocument is what the old config asks for of the downstream of that name; nil if it asks for nothing.
-func (t *transition) oldDocument(was *reconcile.Current, c reconcile.Change) map[string]any {
+func (t *transition) oldDocument(was *reconcile.Current, c preview.Change) map[string]any {
 	if k := t.oldObject(was, c); k >= 0 {
 		return was.Documents[k]
 	}
@@ -214,7 +215,7 @@ func (t *transition) oldDocument(was *reconcile.Current, c reconcile.Change) map
 
 // oldObject is the index of what the old config asks for in the place of a change, or of the only object of the
 // downstream of that name; -1 for nothing.
-func (t *transition) oldObject(was *reconcile.Current, c reconcile.Change) int {
+func (t *transition) oldObject(was *reconcile.Current, c preview.Change) int {
 	found, n := -1, 0
 	for k, o := range was.Desired.Objects {
 		if t.old.Pipeline().Downstreams[o.Downstream].Name != c.Downstream {
@@ -233,8 +234,8 @@ func (t *transition) oldObject(was *reconcile.Current, c reconcile.Change) int {
 
 // takesOverFields reports whether an object is written because the new config has another field manager, or takes over or adopts what the
 // old one did not: what is asked for is the same, but it is not under that manager yet.
-func (t *transition) takesOverFields(c reconcile.Change) bool {
-	if c.Live == nil || c.Live.Managed && !c.Live.NeedsTakeover || c.Action != reconcile.ChangeUpdate && c.Action != reconcile.ChangeRepair {
+func (t *transition) takesOverFields(c preview.Change) bool {
+	if c.Live == nil || c.Live.Managed && !c.Live.NeedsTakeover || c.Action != preview.Update && c.Action != preview.Repair {
 		return false
 	}
 	d := t.new.Pipeline().Downstreams[c.Index]
@@ -267,7 +268,7 @@ func isOwned(by *reconcile.Current, live *drift.Live) bool {
 }
 
 // refusedNow reports whether the new config refuses an upstream, or cannot render it, and the old one did not.
-func (t *transition) refusedNow(was, is *reconcile.Current, c reconcile.Change) bool {
+func (t *transition) refusedNow(was, is *reconcile.Current, c preview.Change) bool {
 	if was.Desired == nil || is.Desired == nil || len(was.Desired.Invalid) > 0 {
 		return false
 	}
@@ -282,7 +283,7 @@ func (t *transition) refusedNow(was, is *reconcile.Current, c reconcile.Change) 
 }
 
 // leftovers prints the objects that the old config looks after and the new one does not.
-func (t *transition) leftovers(was *reconcile.Current, f *reconcile.Finding) error {
+func (t *transition) leftovers(was *reconcile.Current, f *preview.Finding) error {
 	pl := t.old.Pipeline()
 	up := findings.Object{Kind: pl.Upstream.GVK, At: was.Ref, UID: string(was.Upstream.GetUID())}
 	seen := map[types.UID]bool{} // downstreams of one kind see the same objects
@@ -309,17 +310,17 @@ func (t *transition) leftovers(was *reconcile.Current, f *reconcile.Finding) err
 }
 
 // looksAt reports whether a finding is about an object.
-func looksAt(f *reconcile.Finding, kind schema.GroupKind, live *drift.Live) bool {
-	return f != nil && slices.ContainsFunc(f.Changes, func(c reconcile.Change) bool {
+func looksAt(f *preview.Finding, kind schema.GroupKind, live *drift.Live) bool {
+	return f != nil && slices.ContainsFunc(f.Changes, func(c preview.Change) bool {
 		at := c.Kind.GroupKind() == kind && c.Target == operator.Ref{Namespace: live.Namespace, Name: live.Name}
 		return at || c.Live != nil && c.Live.UID == live.UID
 	})
 }
 
 // unchanged counts a change that the new config does not cause.
-func (t *transition) unchanged(c reconcile.Change) error {
+func (t *transition) unchanged(c preview.Change) error {
 	if findings.IsAboutNothing(c) {
 		return nil
 	}
-	return t.add(findings.Item{Action: string(reconcile.ChangeNone)})
+	return t.add(findings.Item{Action: string(preview.None)})
 }

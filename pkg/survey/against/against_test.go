@@ -5,6 +5,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
 // TestDocumentOf: a change has the document of its object, not that of the downstream's number; the object of deletion.before has none.
@@ -12,12 +13,12 @@ func TestDocumentOf(t *testing.T) {
 	is := &reconcile.Current{Documents: []map[string]any{{"kind": "first"}, {"kind": "second"}}}
 	for _, row := range []struct {
 		reason string
-		change reconcile.Change
+		change preview.Change
 		want   any
 	}{
-		{"the second object of the first downstream", reconcile.Change{Index: 0, Object: 1}, "second"},
-		{"of deletion.before", reconcile.Change{Index: operator.BeforeIndex}, nil},
-		{"nothing is rendered while the upstream is being deleted", reconcile.Change{Index: 0, Object: 2}, nil},
+		{"the second object of the first downstream", preview.Change{Index: 0, Object: 1}, "second"},
+		{"of deletion.before", preview.Change{Index: operator.BeforeIndex}, nil},
+		{"nothing is rendered while the upstream is being deleted", preview.Change{Index: 0, Object: 2}, nil},
 	} {
 		if got := documentOf(is, row.change)["kind"]; got != row.want {
 			t.Errorf("%s: %v, want %v", row.reason, got, row.want)

@@ -14,7 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
@@ -183,7 +183,7 @@ func (e *explanation) down(ctx context.Context, kind schema.GroupKind, at operat
 		found = true
 		e.take(ctx, p, finding, false)
 		for _, c := range finding.Changes {
-			if c.Target.Name == "" || c.Action == reconcile.ChangeCreate {
+			if c.Target.Name == "" || c.Action == preview.Create {
 				continue
 			}
 			if _, err := e.down(ctx, c.Kind.GroupKind(), c.Target); err != nil {

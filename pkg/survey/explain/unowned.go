@@ -7,7 +7,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
@@ -46,7 +46,7 @@ func (e *explanation) explainUnownedBy(ctx context.Context, n int, namespace str
 	defer v.Close()
 	p := v.Pipeline()
 	found, readers := false, 0
-	err = v.Visit(ctx, v.Refs(), func(f *reconcile.Finding) error {
+	err = v.Visit(ctx, v.Refs(), func(f *preview.Finding) error {
 		if f.Upstream == nil {
 			return nil
 		}
@@ -73,7 +73,7 @@ func (e *explanation) explainUnownedBy(ctx context.Context, n int, namespace str
 }
 
 // targets reports whether a downstream of an upstream is to be the object in question.
-func (e *explanation) targets(f *reconcile.Finding) bool {
+func (e *explanation) targets(f *preview.Finding) bool {
 	for _, c := range f.Changes {
 		if c.Target == e.object.At && c.Kind.GroupKind() == e.object.Kind.GroupKind() {
 			return true

@@ -16,7 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 	"github.com/corollary-dev/corollary/pkg/survey"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
@@ -125,7 +125,7 @@ func unmet(s *metav1.LabelSelector, have map[string]string) (list []struct{ want
 }
 
 // deselected says why an upstream that has downstreams is not selected any more.
-func (e *explanation) deselected(ctx context.Context, f *reconcile.Finding, line func(string, ...any)) {
+func (e *explanation) deselected(ctx context.Context, f *preview.Finding, line func(string, ...any)) {
 	if f.Upstream.GetKind() == config.RowKind {
 		return // each downstream says that the query does not return it
 	}

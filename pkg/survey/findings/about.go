@@ -7,7 +7,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
 // Object says which object is meant.
@@ -30,23 +30,23 @@ type About struct {
 }
 
 // aboutChange is what a change says about its object.
-func aboutChange(pl *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change) About {
+func aboutChange(pl *pipeline.Pipeline, f *preview.Finding, c preview.Change) About {
 	about := About{Operator: f.Operator, Upstream: Upstream(pl, f), Downstream: c.Downstream, Object: ofChange(c), State: string(c.State),
 		Reason: c.Reason}
-	if c.Action == reconcile.ChangeLeftover {
+	if c.Action == preview.Leftover {
 		about.Reason += toDelete(f, about.Object)
 	}
 	return about
 }
 
 // aboutForgotten is what is said about an object that only the status records; its reason begins with reason.
-func aboutForgotten(pl *pipeline.Pipeline, f *reconcile.Finding, r reconcile.Forgotten, reason string) About {
+func aboutForgotten(pl *pipeline.Pipeline, f *preview.Finding, r preview.Forgotten, reason string) About {
 	object := Forgotten(r)
 	return About{Operator: f.Operator, Upstream: Upstream(pl, f), Downstream: r.Name, Object: object, Reason: reason + toDelete(f, object)}
 }
 
 // Upstream names the upstream of a finding.
-func Upstream(pl *pipeline.Pipeline, f *reconcile.Finding) Object {
+func Upstream(pl *pipeline.Pipeline, f *preview.Finding) Object {
 	if f.Ref == (operator.Ref{}) {
 		return Object{Kind: pl.Upstream.GVK, At: operator.Ref{Name: "-"}}
 	}
@@ -58,13 +58,13 @@ func Upstream(pl *pipeline.Pipeline, f *reconcile.Finding) Object {
 }
 
 // Forgotten names an object that only the status records.
-func Forgotten(r reconcile.Forgotten) Object {
+func Forgotten(r preview.Forgotten) Object {
 	return Object{schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), operator.Ref{Namespace: r.Namespace, Name: r.ObjectName},
 		string(r.UID)}
 }
 
 // ofChange names the object of a change: its target, or the live object if there is none.
-func ofChange(c reconcile.Change) Object {
+func ofChange(c preview.Change) Object {
 	ref := Object{Kind: c.Kind, At: c.Target}
 	if c.Live == nil {
 		return ref
@@ -77,6 +77,6 @@ func ofChange(c reconcile.Change) Object {
 }
 
 // IsAboutNothing reports whether a change is about a downstream that is neither wanted nor there.
-func IsAboutNothing(c reconcile.Change) bool {
+func IsAboutNothing(c preview.Change) bool {
 	return c.State == operator.StateUnwanted && c.Live == nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
@@ -49,7 +49,7 @@ func (i *Item) Shown() []docdiff.Field {
 }
 
 // Items are the objects of one upstream, the upstream first if its finalizer changes.
-func Items(pl *pipeline.Pipeline, f *reconcile.Finding) []Item {
+func Items(pl *pipeline.Pipeline, f *preview.Finding) []Item {
 	list := Finalizer(pl, f)
 	for _, c := range f.Changes {
 		if IsAboutNothing(c) {
@@ -70,7 +70,7 @@ func Items(pl *pipeline.Pipeline, f *reconcile.Finding) []Item {
 }
 
 // Finalizer is the item of an upstream whose finalizer changes; none if it does not.
-func Finalizer(pl *pipeline.Pipeline, f *reconcile.Finding) []Item {
+func Finalizer(pl *pipeline.Pipeline, f *preview.Finding) []Item {
 	text := FinalizerText(pl, f)
 	if text == "" {
 		return nil
@@ -80,17 +80,17 @@ func Finalizer(pl *pipeline.Pipeline, f *reconcile.Finding) []Item {
 }
 
 // ItemOf is a change as a plan has it.
-func ItemOf(pl *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change) Item {
+func ItemOf(pl *pipeline.Pipeline, f *preview.Finding, c preview.Change) Item {
 	item := Item{About: aboutChange(pl, f, c), Action: string(c.Action), Risk: c.Risk, Note: c.Note, Failure: c.Failure,
 		Before: contentOf(c.Before), After: contentOf(c.After), Words: wordsOf(pl, c.Index)}
 	if item.hash = fieldpath.New("metadata", "annotations", pl.Config.Conventions.Hash.Annotation); pl.Config.Conventions.Hash.Label != "" {
 		item.hash = fieldpath.New("metadata", "labels", pl.Config.Conventions.Hash.Label)
 	}
 	switch c.Action {
-	case reconcile.ChangeCreate:
+	case preview.Create:
 		item.Diffs = created(c.Document, item.Words)
-	case reconcile.ChangeDelete, reconcile.ChangeSupersede, reconcile.ChangeNone:
-	case reconcile.ChangeRefuse:
+	case preview.Delete, preview.Supersede, preview.None:
+	case preview.Refuse:
 		if c.Before != nil && c.Document != nil {
 			item.Diffs = fieldDiffs(c, item.Words)
 		}
@@ -98,7 +98,7 @@ func ItemOf(pl *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change) Ite
 		if c.After != nil {
 			item.Diffs = docdiff.Documents(item.Before, item.After, item.Words)
 		}
-		if c.Action == reconcile.ChangeRepair || c.Action == reconcile.ChangeLeave {
+		if c.Action == preview.Repair || c.Action == preview.Leave {
 			item.Diffs = withWriters(item.Diffs, c.Drift)
 		}
 		if item.Note == "" && c.Before != nil && c.After != nil && len(item.Diffs) == 0 && c.Action.Writes() {
@@ -121,7 +121,7 @@ func withWriters(list []docdiff.Field, found []drift.Difference) []docdiff.Field
 }
 
 // fieldDiffs are our fields as they are and as they were wanted, where the API server made nothing of them.
-func fieldDiffs(c reconcile.Change, words redact.Words) []docdiff.Field {
+func fieldDiffs(c preview.Change, words redact.Words) []docdiff.Field {
 	var list []docdiff.Field
 	for _, d := range docdiff.Documents(contentOf(c.Before), c.Document, words) {
 		if d.After != nil { // what only the live object has is not ours to take away

@@ -9,11 +9,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
 // toDelete is the command that deletes what is left over, or what would be lost by that, in words that follow others.
-func toDelete(f *reconcile.Finding, o Object) string {
+func toDelete(f *preview.Finding, o Object) string {
 	var inside []Object
 	for _, c := range f.Changes {
 		if !c.Theirs && c.State != operator.StateUnwanted {
@@ -39,17 +39,17 @@ func toDelete(f *reconcile.Finding, o Object) string {
 }
 
 // invalidity says which rules refuse an upstream.
-func invalidity(f *reconcile.Finding) string {
+func invalidity(f *preview.Finding) string {
 	return strings.Join(f.Desired.Invalid, "; ") + ": existing objects are left alone"
 }
 
 // HasObject reports whether there is an object of ours for a downstream that the config has.
-func HasObject(c reconcile.Change) bool {
+func HasObject(c preview.Change) bool {
 	return c.Live != nil && !c.Theirs && !c.Leftover && c.Index >= 0
 }
 
 // UnmetRules are the rules that keep an existing object of ours from being ready.
-func UnmetRules(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change) []pipeline.UnmetRule {
+func UnmetRules(p *pipeline.Pipeline, f *preview.Finding, c preview.Change) []pipeline.UnmetRule {
 	if !HasObject(c) || f.Desired == nil {
 		return nil
 	}
@@ -57,7 +57,7 @@ func UnmetRules(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change) 
 }
 
 // FinalizerText says what happens to the upstream's finalizer; empty if nothing does.
-func FinalizerText(pl *pipeline.Pipeline, f *reconcile.Finding) string {
+func FinalizerText(pl *pipeline.Pipeline, f *preview.Finding) string {
 	name := pl.Config.Conventions.Finalizer
 	switch f.Finalizer {
 	case operator.FinalizerAdd:

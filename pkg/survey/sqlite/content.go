@@ -9,21 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
 // All writes everything about one operator.
 func (e *File) All(ctx context.Context, v *survey.Survey) error {
-	if err := v.Visit(ctx, v.Refs(), func(f *reconcile.Finding) error { return e.insert(ctx, v.Pipeline(), f) }); err != nil {
+	if err := v.Visit(ctx, v.Refs(), func(f *preview.Finding) error { return e.insert(ctx, v.Pipeline(), f) }); err != nil {
 		return err
 	}
 	return e.written(ctx, v.Pipeline())
 }
 
 // Update replaces what is said about one upstream.
-func (e *File) Update(ctx context.Context, pl *pipeline.Pipeline, f *reconcile.Finding) error {
+func (e *File) Update(ctx context.Context, pl *pipeline.Pipeline, f *preview.Finding) error {
 	e.updating.Lock()
 	defer e.updating.Unlock()
 	return e.whileBusy(ctx, func() error {
@@ -52,7 +52,7 @@ func (e *File) exec(ctx context.Context, statement string, values ...any) error 
 }
 
 // remove removes what is said about an upstream.
-func (e *File) remove(ctx context.Context, f *reconcile.Finding) error {
+func (e *File) remove(ctx context.Context, f *preview.Finding) error {
 	for _, statement := range []string{
 		"DELETE FROM upstreams WHERE operator = ? AND namespace = ? AND name = ?",
 		"DELETE FROM downstreams WHERE operator = ? AND upstream_namespace = ? AND upstream_name = ?",
@@ -66,7 +66,7 @@ func (e *File) remove(ctx context.Context, f *reconcile.Finding) error {
 }
 
 // insert writes what was found about an upstream.
-func (e *File) insert(ctx context.Context, pl *pipeline.Pipeline, f *reconcile.Finding) error {
+func (e *File) insert(ctx context.Context, pl *pipeline.Pipeline, f *preview.Finding) error {
 	e.inserting.Lock()
 	defer e.inserting.Unlock()
 	for _, r := range findings.Rows(pl, f) {
@@ -86,7 +86,7 @@ func (e *File) insert(ctx context.Context, pl *pipeline.Pipeline, f *reconcile.F
 	return e.insertUpstream(ctx, pl, f)
 }
 
-func (e *File) insertUpstream(ctx context.Context, pl *pipeline.Pipeline, f *reconcile.Finding) error {
+func (e *File) insertUpstream(ctx context.Context, pl *pipeline.Pipeline, f *preview.Finding) error {
 	u := f.Upstream
 	var created any
 	if at := u.GetCreationTimestamp(); !at.IsZero() {

@@ -1,4 +1,4 @@
-package reconcile
+package generated_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/generated"
 )
 
 // TestRandomText: a value has its length, every character of its set and no other, each about as often.
@@ -17,11 +18,11 @@ func TestRandomText(t *testing.T) {
 			const each = 2000
 			characters := set.Characters()
 			g := operator.GeneratedField{Length: each * len(characters), Characters: characters}
-			text := randomText(g)
+			text := generated.Random(g)
 			if len(text) != g.Length {
 				t.Fatalf("%d characters, want %d", len(text), g.Length)
 			}
-			if randomText(g) == text {
+			if generated.Random(g) == text {
 				t.Error("two values are equal")
 			}
 			for _, c := range characters {

@@ -1,6 +1,8 @@
-package reconcile
+package preview
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -49,43 +51,43 @@ type Forgotten struct {
 	Note string
 }
 
-// ChangeAction is what would be done with one object.
-type ChangeAction string
+// Action is what would be done with one object.
+type Action string
 
 // The actions.
 const (
 	// ChangeNone: it is in its desired state.
-	ChangeNone ChangeAction = "none"
+	None Action = "none"
 	// ChangeCreate: it would be created.
-	ChangeCreate ChangeAction = "create"
+	Create Action = "create"
 	// ChangeUpdate: it would be changed, because its desired state has changed, or adopted.
-	ChangeUpdate ChangeAction = "update"
+	Update Action = "update"
 	// ChangeRepair: its drift would be corrected.
-	ChangeRepair ChangeAction = "repair"
+	Repair Action = "repair"
 	// ChangeRecreate: it would be deleted and recreated.
-	ChangeRecreate ChangeAction = "recreate"
+	Recreate Action = "recreate"
 	// ChangeSupersede: it would be deleted, because another one has taken its place.
-	ChangeSupersede ChangeAction = "supersede"
+	Supersede Action = "supersede"
 	// ChangeDelete: it would be deleted.
-	ChangeDelete ChangeAction = "delete"
+	Delete Action = "delete"
 	// ChangeRelease: it would be kept, without our marks.
-	ChangeRelease ChangeAction = "release"
+	Release Action = "release"
 	// ChangeLeave: it would be left as it is, though it is not in its desired state.
-	ChangeLeave ChangeAction = "leave"
+	Leave Action = "leave"
 	// ChangeRefuse: it would be written, and the API server refuses that.
-	ChangeRefuse ChangeAction = "refuse"
+	Refuse Action = "refuse"
 	// ChangeWait: something must happen first.
-	ChangeWait ChangeAction = "wait"
+	Wait Action = "wait"
 	// ChangeLeftover: the config no longer selects its upstream, and it is kept.
-	ChangeLeftover ChangeAction = "leftover"
+	Leftover Action = "leftover"
 	// ChangeConflict: an object of another owner exists at its place.
-	ChangeConflict ChangeAction = "conflict"
+	Conflict Action = "conflict"
 )
 
 // Writes reports whether the action needs a write, even one that is refused.
-func (a ChangeAction) Writes() bool {
+func (a Action) Writes() bool {
 	switch a {
-	case ChangeNone, ChangeLeave, ChangeLeftover, ChangeWait, ChangeConflict:
+	case None, Leave, Leftover, Wait, Conflict:
 		return false
 	}
 	return true
@@ -103,7 +105,7 @@ type Change struct {
 	Kind     schema.GroupVersionKind
 	// Target is the place of the object; empty if it is unknown.
 	Target operator.Ref
-	Action ChangeAction
+	Action Action
 	// State is the state in the decision, and Reason its message.
 	State  operator.State
 	Reason string
@@ -126,41 +128,46 @@ type Change struct {
 	Drift []drift.Difference
 }
 
-// actionOf is the action of an outcome that needs a write.
-func actionOf(o operator.Outcome) ChangeAction {
+// ActionOf is the action of an outcome that needs a write.
+func ActionOf(o operator.Outcome) Action {
 	switch {
 	case o.Action == operator.ActionCreate:
-		return ChangeCreate
+		return Create
 	case o.Action == operator.ActionApply && o.State == operator.StateRepair:
-		return ChangeRepair
+		return Repair
 	case o.Action == operator.ActionApply, o.Action == operator.ActionReplaceMarks, o.Action == operator.ActionMarkOwner:
-		return ChangeUpdate
+		return Update
 	case o.Action == operator.ActionRelease, o.State == operator.StateRelease:
-		return ChangeRelease
+		return Release
 	case o.State == operator.StateRecreate:
-		return ChangeRecreate
+		return Recreate
 	case o.State == operator.StateSuperseded:
-		return ChangeSupersede
+		return Supersede
 	}
-	return ChangeDelete
+	return Delete
 }
 
-// idleActionOf is the action of an outcome that needs no write.
-func idleActionOf(o operator.Outcome) ChangeAction {
+// IdleActionOf is the action of an outcome that needs no write.
+func IdleActionOf(o operator.Outcome) Action {
 	switch o.State {
 	case operator.StateInSync:
-		return ChangeNone
+		return None
 	case operator.StateUnwanted:
 		if o.Live == nil {
-			return ChangeNone
+			return None
 		}
 	case operator.StateConflict:
-		return ChangeConflict
+		return Conflict
 	case operator.StateWaiting, operator.StateContested:
-		return ChangeWait
+		return Wait
 	}
 	if o.Live != nil && o.Live.Deleting {
-		return ChangeWait
+		return Wait
 	}
-	return ChangeLeave
+	return Leave
+}
+
+// CompareChanges orders changes by their downstream in the config, and by namespace and name.
+func CompareChanges(a, b *Change) int {
+	return cmp.Or(cmp.Compare(a.Index, b.Index), a.Target.Compare(b.Target))
 }
