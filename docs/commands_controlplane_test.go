@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/internal/tools"
 )
 
@@ -255,7 +256,7 @@ func (s *session) run(at, text string, exit int) string {
 			}
 			return printed
 		}
-		if !looks.MatchString(text) || time.Since(began) > lookAgain {
+		if !looks.MatchString(text) || time.Since(began) > testkit.Patient(lookAgain) {
 			s.t.Fatalf("%s: %v:\n%s\nit printed:\n%s", at, err, text, printed)
 		}
 	}
@@ -263,7 +264,7 @@ func (s *session) run(at, text string, exit int) string {
 
 // typed runs a block's text once. The error says that it did not end with the exit code.
 func (s *session) typed(text string, exit int) (string, error) {
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), testkit.Patient(patience))
 	defer cancel()
 	cmd := s.shell(ctx, text, true)
 	output, err := cmd.CombinedOutput()
@@ -281,7 +282,7 @@ func (s *session) typed(text string, exit int) (string, error) {
 // events come when they come, and a schema after its kind.
 func (s *session) compare(at string, c command, printed string, exit int) string {
 	s.t.Helper()
-	deadline := time.Now().Add(lookAgain)
+	deadline := time.Now().Add(testkit.Patient(lookAgain))
 	for c.output != "" && !matches(c.output, printed) {
 		if !looks.MatchString(c.input) || time.Now().After(deadline) {
 			s.t.Errorf("%s: the page shows\n%s\nbut this was printed:\n%s", at, c.output, printed)
@@ -316,7 +317,7 @@ func (s *session) stop() {
 			if err != nil || s.t.Failed() {
 				s.t.Errorf("%q ended with %v and printed:\n%s", p.Args[len(p.Args)-1], err, p.printed)
 			}
-		case <-time.After(patience):
+		case <-time.After(testkit.Patient(patience)):
 			_ = p.Cancel()
 			s.t.Errorf("%q does not end", p.Args[len(p.Args)-1])
 		}
