@@ -25,7 +25,7 @@ var layers = [][]string{
 	{"pkg/memcluster/catalog", "pkg/memcluster/store"},
 	{"pkg/memcluster/resource"},
 	{"pkg/offline", "pkg/pipeline/hints", "pkg/reconcile"},
-	{"pkg/reconcile/preview"},
+	{"pkg/reconcile/departures", "pkg/reconcile/preview"},
 	{"pkg/guard"},
 	{"pkg/convert/ownership", "pkg/convert/prove", "pkg/convert/rehub", "pkg/convert/suggest"},
 	{"pkg/activation", "pkg/convert", "pkg/crddiff", "pkg/pipeline", "pkg/shards"},

@@ -42,7 +42,7 @@ func (r *Reconciler) Count(ctx context.Context, ref operator.Ref, cleansUp bool)
 		return c, l.saveUnknown(ctx), false
 	case l.unknown:
 		r.forget(ref)
-	case l.upstream.GetDeletionTimestamp() == nil && r.deselected.some(ref): // its author took the label off, while a process ran
+	case l.upstream.GetDeletionTimestamp() == nil && r.deselected.Some(ref): // its author took the label off, while a process ran
 	case l.upstream.GetDeletionTimestamp() == nil:
 		defer func() { l.record.desired.Forget() }()
 		up, paused := resumed(l.Pipeline.Settings, l.upstream)

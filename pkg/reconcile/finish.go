@@ -55,7 +55,7 @@ func (r *reconciliation) finishUnselected(ctx context.Context, d operator.Decisi
 		return r.retryLater()
 	}
 	if len(d.Leftovers) == 0 {
-		r.deselected.forget(r.ref)
+		r.deselected.Forget(r.ref)
 	}
 	after := minNonZero(r.statusDelay, r.nextForUnseen())
 	for _, o := range slices.Concat(d.Outcomes, d.Leftovers) {

@@ -21,8 +21,8 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 	if before.Pipeline.Upstream.GVR != r.Pipeline.Upstream.GVR {
 		return
 	}
-	r.deselected.inherit(&before.deselected)
-	r.cascades.inherit(&before.cascades)
+	r.deselected.Inherit(&before.deselected)
+	r.cascades.Inherit(&before.cascades)
 	successors := r.matchDownstreams(before.Pipeline)
 	r.findLeftBehind(before)
 	for ref, old := range before.memory.records {
@@ -32,8 +32,8 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 
 // InheritLeaving takes over which upstreams an ended reconciler of the same operator saw leaving, and how they are deleted.
 func (r *Reconciler) InheritLeaving(last *Reconciler) {
-	r.deselected.inherit(&last.deselected)
-	r.cascades.inherit(&last.cascades)
+	r.deselected.Inherit(&last.deselected)
+	r.cascades.Inherit(&last.cascades)
 }
 
 // predecessor is the session that works while another one counts, with the downstreams that its own have become there.

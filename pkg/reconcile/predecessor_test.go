@@ -65,7 +65,7 @@ func TestCascadesAreTakenOver(t *testing.T) {
 	after.NoteDeleting("a", nil) // the garbage collector has removed its finalizer
 	after.InheritLeaving(&before)
 	for uid, want := range map[types.UID]operator.Cascade{"a": operator.CascadeOrphan, "b": operator.CascadeForeground} {
-		if got := after.cascades.of(uid); got != want {
+		if got := after.cascades.Of(uid); got != want {
 			t.Errorf("%s: %q, want %q", uid, got, want)
 		}
 	}

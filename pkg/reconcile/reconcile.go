@@ -221,7 +221,7 @@ func (r *Reconciler) beginAny(ctx context.Context, ref operator.Ref) (begun *rec
 		}
 	}()
 	l.selected = r.namespaceSelected(ref.Namespace)
-	r.deselected.forget(ref)
+	r.deselected.Forget(ref)
 	if ahead != nil && ahead.GetUID() == cached.GetUID() && Newer(ahead.GetResourceVersion(), cached.GetResourceVersion()) {
 		l.upstream = ahead
 	} else {
@@ -251,7 +251,7 @@ func (r *reconciliation) hasNothing() bool {
 func (r *Reconciler) newReconciliation(ref operator.Ref, up *unstructured.Unstructured) *reconciliation {
 	if rec := r.memory.peek(ref); rec != nil && rec.uid != up.GetUID() {
 		r.forget(ref) // the one before was deleted between two reconciliations
-		r.cascades.forget(rec.uid)
+		r.cascades.Forget(rec.uid)
 	}
 	key := ref
 	if at := (operator.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}); at == ref { // it shares the memory of the cached upstream
@@ -309,7 +309,7 @@ func (r *Reconciler) beginUncached(ctx context.Context, ref operator.Ref) (*reco
 		l.unknown = true
 		return l, nil
 	case match.IsMet() && r.Selector.Matches(labelsOf(up)):
-		r.deselected.forget(ref)
+		r.deselected.Forget(ref)
 		r.forget(ref)
 		return nil, nil
 	}
@@ -320,7 +320,7 @@ func (r *Reconciler) beginUncached(ctx context.Context, ref operator.Ref) (*reco
 func (r *Reconciler) beginDeselected(ctx context.Context, ref operator.Ref, up *unstructured.Unstructured) *reconciliation {
 	l := r.newReconciliation(ref, up)
 	if l.hasNothing() {
-		r.deselected.forget(ref)
+		r.deselected.Forget(ref)
 	}
 	if l.hasNothing() || l.isLeftOver() && !r.ReportsLeftovers || isOwnDownstream(r.Pipeline, up) {
 		l.noteShared()
@@ -336,7 +336,7 @@ func (r *Reconciler) beginDeselected(ctx context.Context, ref operator.Ref, up *
 
 // forgetGone is forget for an upstream that does not exist.
 func (r *Reconciler) forgetGone(ref operator.Ref) {
-	r.cascades.forget(r.deselected.forget(ref))
+	r.cascades.Forget(r.deselected.Forget(ref))
 	r.shared.forget(r.Name, ref.String())
 	if r.Rows != nil {
 		r.Rows.Forget(ref)

@@ -19,6 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile/departures"
 )
 
 // Reconciler brings the downstreams of one operator to their desired state, one upstream at a time: from what a Cache shows, by
@@ -59,10 +60,10 @@ type Reconciler struct {
 	removals        removals
 	unstorable      unstorable
 	shared          shared
-	cascades        cascades
+	cascades        departures.Cascades
 	lost            lostWatches
-	deselected      deselected
-	leftBehind      leftBehind
+	deselected      departures.Deselected
+	leftBehind      departures.LeftBehind
 	lostUpstreams   lostUpstreams
 	handover        handover
 	predecessor     predecessor // while it counts

@@ -54,7 +54,7 @@ func (r *reconciliation) lacksShard(labels map[string]string) bool {
 
 // ForgetShard forgets the upstreams of a shard. No reconcile of it runs, but one may have looked up its upstream and be about to enter the shard.
 func (r *Reconciler) ForgetShard(shard int) {
-	r.cascades.forgetAll(func(uid types.UID) bool { return r.Shards.Of(uid) == shard })
+	r.cascades.ForgetAll(func(uid types.UID) bool { return r.Shards.Of(uid) == shard })
 	for ref, uid := range r.memory.uids() {
 		if r.Shards.Of(uid) == shard {
 			r.forget(ref)
@@ -63,5 +63,5 @@ func (r *Reconciler) ForgetShard(shard int) {
 			}
 		}
 	}
-	r.deselected.forgetThat(func(uid types.UID) bool { return r.Shards.Of(uid) == shard })
+	r.deselected.ForgetThat(func(uid types.UID) bool { return r.Shards.Of(uid) == shard })
 }

@@ -139,7 +139,7 @@ func (r *Reconciler) ShowShared() { r.shared.begin(r.Name) }
 
 // noteShared is for an upstream that is not selected and keeps its downstreams: see isLeftOver.
 func (r *reconciliation) noteShared() {
-	if r.deselected.has(r.ref, r.upstream.GetUID()) {
+	if r.deselected.Has(r.ref, r.upstream.GetUID()) {
 		return
 	}
 	owned := r.owned()

@@ -16,29 +16,27 @@ func (r *Reconciler) NoteUnknown(ref operator.Ref, err error) {
 	counters.Failure(r.Name, "", reasonMatchConditionFailed)
 	r.warn("whether it is an upstream is not known: it is left as it is", "upstream", ref.String(), "reason", reasonMatchConditionFailed,
 		"message", err.Error())
-	r.deselected.forget(ref)
+	r.deselected.Forget(ref)
 	r.forget(ref)
 }
 
 // IsLeaving reports whether an upstream was seen leaving and has not been cleaned up after.
-func (r *Reconciler) IsLeaving(ref operator.Ref) bool { return r.deselected.some(ref) }
+func (r *Reconciler) IsLeaving(ref operator.Ref) bool { return r.deselected.Some(ref) }
 
 // NoteLeft records that the watch no longer shows the upstream of that uid, which may exist without what the watch selects by.
-func (r *Reconciler) NoteLeft(ref operator.Ref, uid types.UID) { r.deselected.upstream(ref, uid) }
+func (r *Reconciler) NoteLeft(ref operator.Ref, uid types.UID) { r.deselected.Upstream(ref, uid) }
 
 // Leaving lists the upstreams that were seen leaving and have not been cleaned up after.
-func (r *Reconciler) Leaving() []operator.Ref { return r.deselected.refs() }
+func (r *Reconciler) Leaving() []operator.Ref { return r.deselected.Refs() }
 
 // Cascades is the number of upstreams whose deletion it remembers.
 func (r *Reconciler) Cascades() int {
-	r.cascades.mu.Lock()
-	defer r.cascades.mu.Unlock()
-	return len(r.cascades.seen)
+	return r.cascades.Number()
 }
 
 // NoteNamespaceLeft records that namespaces are no longer selected, or are again.
 func (r *Reconciler) NoteNamespaceLeft(left bool, names ...operator.Ref) {
-	r.deselected.namespace(names, left)
+	r.deselected.Namespace(names, left)
 }
 
 // IsEcho reports whether an event of an upstream is about our own write, which needs no work.
