@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ func TestOrderOfUnknownObjects(t *testing.T) {
 		deleted  = ""
 	)
 	for name, change := range map[string]string{"renamed": renamed, "unwanted": unwanted, "deleted": deleted} {
-		for _, record := range []string{"recorded", "not recorded", "recorded elsewhere"} {
+		for _, record := range []string{"recorded", "not recorded", "recorded elsewhere", "erased"} {
 			for _, restarted := range []bool{false, true} {
 				for _, swapped := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%s/%s/restarted %t/swapped %t", name, record, restarted, swapped), spaced(func(t *testing.T, ns, op string) {
@@ -40,6 +41,9 @@ func TestOrderOfUnknownObjects(t *testing.T) {
 						}
 						if restarted {
 							r.halt()
+							if record == "erased" {
+								testkit.Patch(t, widgets, ns, "a", "somebody", `{"status":null}`, "status")
+							}
 							act()
 							if record == "recorded elsewhere" {
 								conf = replaceOnce(t, conf, ".status.downstreams", ".status.made")
@@ -69,7 +73,7 @@ func TestOrderOfUnknownObjects(t *testing.T) {
 func TestOrderOfForgottenObjects(t *testing.T) {
 	t.Parallel()
 	app := func(name, kind, rest string) string {
-		return "- name: " + name + "\n    apiVersion: v1\n    kind: " + kind + "\n    when: \"!has(self.spec.data)\"\n    after: [{name: data, until: Created}]\n" +
+		return "- name: " + name + "\n    apiVersion: v1\n    kind: " + kind + "\n    when: \"!has(self.spec.data)\"\n    after: [{name: data, until: Created}, login]\n" +
 			"    template: |\n      metadata: {name: \"{{ .spec.name }}-app\"}\n      " + rest
 	}
 	for change, other := range map[string]string{
@@ -97,6 +101,48 @@ func TestOrderOfForgottenObjects(t *testing.T) {
 	}
 }
 
+// What the config forgets stays, all of it, whatever else has its kind: several objects of a downstream, and one whose downstream has
+// another kind now.
+func TestForgottenObjectsStay(t *testing.T) {
+	t.Parallel()
+	down := func(name, kind, more string) string {
+		return "  - name: " + name + "\n    apiVersion: v1\n    kind: " + kind + "\n" + more +
+			"    template: |\n      metadata: {name: \"{{ .metadata.name }}-" + name + "{{ item }}\"}\n"
+	}
+	one := strings.ReplaceAll(down("one", "ConfigMap", ""), "{{ item }}", "")
+	for change, edit := range map[string][2]string{
+		"forEach":      {down("many", "ConfigMap", "    forEach: {items: \"['x', 'y', 'z']\"}\n"), ""},
+		"another kind": {strings.ReplaceAll(down("many", "ConfigMap", ""), "{{ item }}", "x"), strings.ReplaceAll(down("many", "Secret", ""), "{{ item }}", "x")},
+		"another kind of several": {down("many", "ConfigMap", "    forEach: {items: \"['x', 'y', 'z']\"}\n"),
+			down("many", "Secret", "    forEach: {items: \"['x', 'y', 'z']\"}\n")},
+	} {
+		for _, how := range []string{"reload", "restart"} {
+			t.Run(change+"/"+how, spaced(func(t *testing.T, ns, op string) {
+				head, tail := around(t, strings.Replace(fill(widgetConfig, ns, op), "kind: Widget", "kind: Pool", 1))
+				r := start(t, testkit.Config(t), head+"\n"+one+edit[0]+tail).ready()
+				testkit.Apply(t, ns, pool("a"))
+				waitCondition(t, pools, ns, "a", "Ready", "True")
+				items := []string{"x", "y", "z"}
+				if !strings.Contains(edit[0], "forEach") {
+					items = items[:1]
+				}
+				stays := func() {
+					for _, item := range items {
+						mustExist(t, configMaps, ns, "a-many"+item, "the config has forgotten it")
+					}
+				}
+				stays()
+				r.become(how, head+"\n"+one+edit[1]+tail)
+				<-time.After(10 * time.Minute)
+				stays()
+				testkit.Apply(t, ns, pool("a", "w=1"))
+				<-time.After(10 * time.Minute)
+				stays()
+			}))
+		}
+	}
+}
+
 // orderedConfig has ConfigMaps NAME-data and NAME-app, which comes after it.
 func orderedConfig(t *testing.T, ns, name string, swapped bool) string {
 	t.Helper()
@@ -105,9 +151,10 @@ func orderedConfig(t *testing.T, ns, name string, swapped bool) string {
 		return "\n  - name: " + name + "\n    apiVersion: v1\n    kind: ConfigMap\n    when: \"!has(self.spec.data)\"\n" + more +
 			"    template: |\n      metadata: {name: \"{{ .spec.name }}-" + name + "\"}\n      data: {of: " + name + "}"
 	}
-	data, app := one("data", ""), one("app", "    after: [{name: data, until: Created}]\n")
+	data, app := one("data", ""), one("app", "    after: [{name: data, until: Created}, login]\n")
 	if swapped {
 		data, app = app, data
 	}
-	return head + data + app + "\n" + tail + "deletion: {wait: true}\n"
+	login := "\n  - {name: login, apiVersion: v1, kind: Secret, template: \"metadata: {name: '{{ .spec.name }}-login'}\"}"
+	return head + data + login + app + "\n" + tail + "deletion: {wait: true}\n"
 }

@@ -45,7 +45,7 @@ func AsMap(v any) map[string]any {
 func (s *Settings) RecordedOf(list []status.Recorded, o *DesiredObject) *status.Recorded {
 	for i := range list {
 		r := &list[i]
-		if r.Name == s.Downstreams[o.Downstream].Name &&
+		if r.Name == s.Downstreams[o.Downstream].Name && !r.Guessed &&
 			(!o.Several || o.Wanted && r.Namespace == o.Target.Namespace && r.ObjectName == o.Target.Name) {
 			return r
 		}

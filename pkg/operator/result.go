@@ -102,6 +102,8 @@ type Failure struct {
 type Result struct {
 	Outcome Outcome
 	Live    *drift.Live
+	// Guessed means that Live may be of another downstream of its kind.
+	Guessed bool
 	Failure *Failure
 	// Baseline is the projection that our last apply of Live returned; nil if it is what was sent, or not known.
 	Baseline *drift.Sum

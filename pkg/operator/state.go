@@ -126,6 +126,8 @@ type Outcome struct {
 	// LostValues says which values of a Secret are lost: generated ones that are made again though the upstream had them, and those
 	// that the config drops; empty for none.
 	LostValues string
+	// Guessed means that the object at no target may be of another downstream of its kind.
+	Guessed bool
 	// GoesLater is true if the object is deleted or released once nothing that comes after it needs it.
 	GoesLater bool
 	// RequeueAfter asks for another reconciliation after this time; zero: only when something changes.

@@ -271,7 +271,7 @@ func (r *reconciliation) readRecorded(ctx context.Context, known []operator.Owne
 			return nil, err
 		}
 		if read[w.place] = live; live != nil && (r.isOwn(w.downstream, live, w.uid) || r.isOrphaned(live, w.uid)) {
-			more = append(more, operator.Owned{Downstream: w.downstream, Live: live, Certain: true})
+			more = append(more, operator.Owned{Downstream: w.downstream, Live: live, Certain: !w.guessed})
 		}
 	}
 	return r.readMade(ctx, known, more, read)

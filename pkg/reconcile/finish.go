@@ -95,7 +95,7 @@ func (r *reconciliation) results(d operator.Decision) []operator.Result {
 	}
 	for _, o := range d.Leftovers {
 		if result := &results[o.Object]; !r.downstream(o.Object).Several() && result.Live == nil && o.Action == operator.ActionNone && !o.Live.Deleting {
-			result.Live = o.Live
+			result.Live, result.Guessed = o.Live, o.Guessed
 		}
 	}
 	return results

@@ -118,12 +118,29 @@ func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded
 	if live == nil || rec != nil && rec.UID == live.UID {
 		return "", ""
 	}
-	sibling = decide.SiblingAt(r.Pipeline.Settings, r.record.desired, i, live, r.Pipeline.EverRecorded(r.upstream))
+	if m := r.record.objects; slices.ContainsFunc(m, func(o *objectMemory) bool { return o.downstream == i && o.uid == live.UID }) {
+		return "", ""
+	}
+	sibling = decide.SiblingAt(r.Pipeline.Settings, r.record.desired, i, live, r.everKnown(r.Pipeline.EverRecorded(r.upstream)))
 	if sibling == "" {
 		return "", ""
 	}
 	at := operator.Ref{Namespace: live.Namespace, Name: live.Name}
 	return sibling, fmt.Sprintf("%s exists and is of downstream %s: what it keeps does not change hands with a name, so use a free one in between", at, sibling)
+}
+
+// everKnown adds to what a status records what only this process knows.
+func (r *reconciliation) everKnown(recorded []status.Recorded) []status.Recorded {
+	has := make(map[types.UID]bool, len(recorded))
+	for _, rec := range recorded {
+		has[rec.UID] = !rec.Guessed
+	}
+	for _, w := range r.remembered() {
+		if !has[w.uid] && !w.guessed {
+			recorded = append(recorded, r.Pipeline.RecordAt(r.Pipeline.Settings.Downstreams[w.downstream], w.at, w.uid, "", ""))
+		}
+	}
+	return recorded
 }
 
 // isTrusted is Facts.Trusted of object k of the desired state.

@@ -34,7 +34,7 @@ func (r *reconciliation) findRecorded(ctx context.Context) (found bool) {
 		case live == nil || !r.isOwn(w.downstream, live, w.uid):
 			r.record.noteAbsent(w.uid, live, r.now)
 		default:
-			r.unseen, found = append(r.unseen, operator.Owned{Downstream: w.downstream, Live: live, Certain: true}), true
+			r.unseen, found = append(r.unseen, operator.Owned{Downstream: w.downstream, Live: live, Certain: !w.guessed}), true
 			if u := r.record.unusual.edit(); !slices.ContainsFunc(u.left, func(known witness) bool { return known.uid == w.uid }) {
 				u.left = append(u.left, w) // the status may not record it any more once it records its successor
 			}
@@ -45,15 +45,19 @@ func (r *reconciliation) findRecorded(ctx context.Context) (found bool) {
 
 // remembered are the objects that the status records, and those that this process knows: a status that was written may not be known yet.
 func (r *reconciliation) remembered() (list []witness) {
-	listed := map[types.UID]bool{"": true}
+	listed := map[types.UID]int{}
 	add := func(w witness) {
-		if !listed[w.uid] {
-			list, listed[w.uid] = append(list, w), true
+		switch k, ok := listed[w.uid]; {
+		case w.uid == "":
+		case !ok:
+			list, listed[w.uid] = append(list, w), len(list)
+		case list[k].guessed:
+			list[k] = w
 		}
 	}
 	for _, rec := range r.recorded() {
 		if i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name }); i >= 0 {
-			add(witness{place{i, operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}}, rec.UID, 0, false})
+			add(witness{place{i, operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}}, rec.UID, 0, rec.Guessed})
 		}
 	}
 	for _, w := range r.record.unusual.get().left {

@@ -44,7 +44,7 @@ func (r *reconciliation) witnesses() []witness {
 	for _, rec := range r.recorded() {
 		for i, d := range r.Pipeline.Downstreams {
 			if d.Name == rec.Name && rec.UID != "" {
-				list = append(list, witness{place{i, operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}}, rec.UID, 0, false})
+				list = append(list, witness{place{i, operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}}, rec.UID, 0, rec.Guessed})
 			}
 		}
 	}
@@ -60,7 +60,7 @@ func (r *reconciliation) findLeftovers(w *operator.Desired, owned [][]*drift.Liv
 			known[w.uid] = w.home()
 		}
 	}
-	left := decide.Leftovers(r.Pipeline.Settings, r.upstream.GetUID(), w, owned, r.recorded(), known)
+	left := decide.Leftovers(r.Pipeline.Settings, r.upstream.GetUID(), w, owned, r.everKnown(r.recorded()), known)
 	before := r.record.unusual.get().left
 	var now []witness
 	for i := range left {

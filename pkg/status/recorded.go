@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -11,7 +12,9 @@ import (
 type Recorded struct {
 	// Name is the name of the downstream in the config; it is the key of the list, together with the object for a downstream
 	// with several objects.
-	Name       string
+	Name string
+	// Guessed means that the object may be of another downstream of its kind. In the status, its name has a question mark.
+	Guessed    bool
 	APIVersion string
 	Kind       string
 	// Namespace is empty for a cluster-scoped object.
@@ -63,9 +66,16 @@ func RecordedList(list []Recorded) []any {
 	return out
 }
 
+// guessed follows a name of which it is not known whether it is the right one.
+const guessed = "?"
+
 func (r Recorded) texts() map[string]string {
+	name := r.Name
+	if r.Guessed {
+		name += guessed
+	}
 	return map[string]string{
-		"name": r.Name, "apiVersion": r.APIVersion, "kind": r.Kind, "namespace": r.Namespace, "objectName": r.ObjectName,
+		"name": name, "apiVersion": r.APIVersion, "kind": r.Kind, "namespace": r.Namespace, "objectName": r.ObjectName,
 		"uid": string(r.UID), "hash": r.Hash, "state": r.State, "baseline": r.Baseline,
 	}
 }
@@ -78,11 +88,12 @@ func RecordedFrom(v any) []Recorded {
 	for _, item := range list {
 		m, _ := item.(map[string]any)
 		text := func(key string) string { s, _ := m[key].(string); return s }
-		if text("name") == "" {
+		name, isGuess := strings.CutSuffix(text("name"), guessed)
+		if name == "" {
 			continue
 		}
 		out = append(out, Recorded{
-			Name: text("name"), APIVersion: text("apiVersion"), Kind: text("kind"), Namespace: text("namespace"),
+			Name: name, Guessed: isGuess, APIVersion: text("apiVersion"), Kind: text("kind"), Namespace: text("namespace"),
 			ObjectName: text("objectName"), UID: types.UID(text("uid")), Hash: text("hash"), State: text("state"),
 			Baseline: text("baseline"),
 		})

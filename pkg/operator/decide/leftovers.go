@@ -111,7 +111,7 @@ func successors(s *operator.Settings, in operator.Input, outcomes []operator.Out
 // leftover is the outcome for an object at no target, before it is decided on.
 func leftover(in operator.Input, own operator.Owned) operator.Outcome {
 	o := operator.Outcome{Downstream: own.Downstream, Object: own.Downstream, Live: own.Live, UID: own.Live.UID,
-		Target: operator.RefOf(own.Live)}
+		Target: operator.RefOf(own.Live), Guessed: !own.Certain}
 	if in.Desired != nil {
 		o.Object = in.Desired.First(own.Downstream)
 	}
@@ -198,7 +198,7 @@ func isTarget(s *operator.Settings, w *operator.Desired, i int, live *drift.Live
 // records, else the first of its kind whose objects may be in that namespace.
 func HomeOf(s *operator.Settings, i int, live *drift.Live, recorded []status.Recorded) (home int, certain bool) {
 	for _, r := range recorded {
-		if r.UID != live.UID {
+		if r.UID != live.UID || r.Guessed {
 			continue
 		}
 		for j, d := range s.Downstreams {

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -31,7 +32,7 @@ func RecordedGoing(
 		i := slices.IndexFunc(d.Leftovers, func(o operator.Outcome) bool { return o.UID == r.UID })
 		switch {
 		case i >= 0:
-			r.State = string(d.Leftovers[i].State)
+			r.State, r.Guessed = string(d.Leftovers[i].State), d.Leftovers[i].Guessed
 			list = append(list, r)
 		case d.WaitsForBefore:
 			r.State = cmp.Or(string(d.Cascade.State()), r.State)
@@ -42,9 +43,9 @@ func RecordedGoing(
 	}
 	for _, o := range d.Leftovers {
 		name := s.Downstreams[o.Downstream].Name
-		several := s.Downstreams[o.Downstream].Several()
+		several := s.Downstreams[o.Downstream].Several() || o.Guessed
 		if !slices.ContainsFunc(list, func(r status.Recorded) bool { return r.Name == name && (!several || r.UID == o.UID) }) {
-			list = append(list, s.RecordAt(s.Downstreams[o.Downstream], o.Target, o.UID, o.Live.Hash, string(o.State)))
+			list = append(list, recordLeftover(s, o))
 		}
 	}
 	have := s.RecordedBefore(upstream)
@@ -70,9 +71,9 @@ func recordLeft(
 	hidden := map[int]bool{} // of several, the first is recorded: there is one item for the downstream
 	for _, o := range left {
 		d := s.Downstreams[o.Downstream]
-		r := s.RecordAt(d, o.Target, o.UID, o.Live.Hash, string(o.State))
+		r := recordLeftover(s, o)
 		switch onlyRecorded := o.Live.Unselected || isAwaitedPlace(s, w, o); { // only the record finds it, or says whose it is
-		case d.Several() && !operator.IsRecordedAt(recorded, d.Name, o.Target):
+		case d.Several() && !operator.IsRecordedAt(recorded, d.Name, o.Target), o.Guessed && onlyRecorded:
 			recorded = append(recorded, r)
 		case !d.Several() && !hidden[d.Index] && onlyRecorded:
 			hidden[d.Index] = true
@@ -80,6 +81,12 @@ func recordLeft(
 		}
 	}
 	return recordUnknown(s, recorded, w, results, before)
+}
+
+func recordLeftover(s *operator.Settings, o operator.Outcome) status.Recorded {
+	r := s.RecordAt(s.Downstreams[o.Downstream], o.Target, o.UID, o.Live.Hash, string(o.State))
+	r.Guessed = o.Guessed
+	return r
 }
 
 // recordUnknown adds what was recorded of downstreams with several objects while it is not known which objects are desired.
@@ -114,13 +121,19 @@ func isAwaitedPlace(s *operator.Settings, w *operator.Desired, left operator.Out
 }
 
 // keepForgotten adds what the config has forgotten to what is recorded of its downstreams, so that it is reported, and never
-// taken for what one of them has left behind. A name that the config has again is recorded for that alone.
+// taken for what one of them has left behind. Where the config has the name with another kind, which a list may have as its key, the
+// name gets the kind.
 func keepForgotten(s *operator.Settings, recorded []status.Recorded, upstream *unstructured.Unstructured) []status.Recorded {
+	all := recorded
 	for _, r := range s.Forgotten(upstream) {
-		if !slices.ContainsFunc(recorded, func(have status.Recorded) bool { return have.Name == r.Name || have.UID == r.UID }) {
-			r.State = string(operator.StateLeftover)
-			recorded = append(recorded, r)
+		if slices.ContainsFunc(all, func(have status.Recorded) bool { return have.UID == r.UID }) {
+			continue
 		}
+		if slices.ContainsFunc(recorded, func(have status.Recorded) bool { return have.Name == r.Name }) {
+			r.Name += "." + strings.ToLower(r.Kind)
+		}
+		r.State = string(operator.StateLeftover)
+		all = append(all, r)
 	}
-	return recorded
+	return all
 }

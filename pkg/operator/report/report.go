@@ -203,6 +203,7 @@ func record(
 		state = endOf(f.Failed)
 	}
 	rec := s.RecordAt(d, operator.RefOf(live), live.UID, live.Hash, state)
+	rec.Guessed = r.Guessed
 	if r.Baseline != nil && rec.Hash != "" && s.StoresBaseline {
 		rec.Baseline = r.Baseline.Text()
 	}
