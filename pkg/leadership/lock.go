@@ -3,6 +3,7 @@ package leadership
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -205,7 +206,8 @@ func (l *lock) giveUp(err error) {
 // then: that would take it from the next leader. What was not renewed in time runs out, so that writes that are on their
 // way have the time that is between renew deadline and lease duration.
 func (l *lock) release(ctx context.Context, record *Record) error {
-	if l.holder == l.self && l.tenure.MayWrite() == nil {
+	isRetry := errors.Is(l.tenure.lost(), errReleased) // a renewal that was on its way made the first try a conflict
+	if l.holder == l.self && (isRetry || l.tenure.MayWrite() == nil) {
 		l.tenure.End(errReleased)
 		if l.shared != nil && l.shared.Others(ctx) {
 			return nil

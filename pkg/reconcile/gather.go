@@ -121,7 +121,8 @@ func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded
 	if m := r.record.objects; slices.ContainsFunc(m, func(o *objectMemory) bool { return o.downstream == i && o.uid == live.UID }) {
 		return "", ""
 	}
-	sibling = decide.SiblingAt(r.Pipeline.Settings, r.record.desired, i, live, r.everKnown(r.Pipeline.EverRecorded(r.upstream)))
+	known := everKnown(r.Pipeline.Settings, r.Pipeline.EverRecorded(r.upstream), r.remembered())
+	sibling = decide.SiblingAt(r.Pipeline.Settings, r.record.desired, i, live, known)
 	if sibling == "" {
 		return "", ""
 	}
@@ -130,14 +131,14 @@ func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded
 }
 
 // everKnown adds to what a status records what only this process knows.
-func (r *reconciliation) everKnown(recorded []status.Recorded) []status.Recorded {
+func everKnown(s *operator.Settings, recorded []status.Recorded, remembered []witness) []status.Recorded {
 	has := make(map[types.UID]bool, len(recorded))
 	for _, rec := range recorded {
 		has[rec.UID] = !rec.Guessed
 	}
-	for _, w := range r.remembered() {
+	for _, w := range remembered {
 		if !has[w.uid] && !w.guessed {
-			recorded = append(recorded, r.Pipeline.RecordAt(r.Pipeline.Settings.Downstreams[w.downstream], w.at, w.uid, "", ""))
+			recorded = append(recorded, s.RecordAt(s.Downstreams[w.downstream], w.at, w.uid, "", ""))
 		}
 	}
 	return recorded
