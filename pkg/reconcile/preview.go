@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -165,7 +166,23 @@ func (t *dryRun) change(o operator.Outcome, action preview.Action) *preview.Chan
 	if o.Live != nil {
 		c.Before = t.before[o.Live.UID]
 	}
+	if c.Risk == "" && decide.IsHolder(d.Kind.GVK.ToAPIVersionAndKind()) {
+		c.Risk = riskOfHolder(o, action, d.Config.DeletionPolicy)
+	}
 	return c
+}
+
+// riskOfHolder says what is lost with what contains other objects, if it goes, now or later; empty if it does not.
+func riskOfHolder(o operator.Outcome, action preview.Action, policy config.DeletionPolicy) string {
+	switch {
+	case o.Live == nil || o.Live.Deleting:
+		return ""
+	case action == preview.Delete, action == preview.Supersede, action == preview.Recreate:
+		return "it is deleted with everything in it, whoever made that"
+	case action == preview.Leave && policy != config.DeletionOrphan && (o.GoesLater || o.State == operator.StateSuperseded):
+		return "once nothing holds it, it is deleted with everything in it, whoever made that"
+	}
+	return ""
 }
 
 // addChanges adds the changes to the finding.
@@ -212,9 +229,6 @@ func (t *dryRun) addLeftovers(list []operator.Outcome) {
 	}
 	all := make([]*preview.Change, 0, len(t.leftovers))
 	for _, c := range t.leftovers {
-		if apiVersion, kind := c.Kind.ToAPIVersionAndKind(); c.Action == preview.Delete && decide.IsHolder(apiVersion, kind) {
-			c.Risk = "it is deleted with everything in it, whoever made that"
-		}
 		all = append(all, c)
 	}
 	slices.SortFunc(all, preview.CompareChanges)

@@ -194,7 +194,7 @@ func (t *dryRun) previewLeftover(o operator.Outcome) bool {
 	if err := t.answers.Error(at); err != nil && t.failures[o.Object] != nil {
 		c.Note = inconclusive(err, at)
 		if c.Note == "" {
-			c.Action, c.Failure = preview.Refuse, t.failures[o.Object]
+			c.Action, c.Failure, c.Risk = preview.Refuse, t.failures[o.Object], ""
 			return false
 		}
 		delete(t.failures, o.Object)

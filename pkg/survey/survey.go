@@ -106,6 +106,7 @@ type Survey struct {
 	live       context.Context
 	end        context.CancelCauseFunc
 	doubt      string // about rows that are missing
+	observes   bool
 
 	mu sync.Mutex
 	// opened: the first lists are there. failed are the errors of queries since then.
@@ -128,6 +129,7 @@ func (s *Surveyor) open(ctx context.Context, file *load.File) (*Survey, error) {
 	if err != nil {
 		return nil, err
 	}
+	observes := p.Observing()
 	setEnforce(p)
 	watched := s.narrow(p)
 	if s.options.Ages {
@@ -135,7 +137,8 @@ func (s *Surveyor) open(ctx context.Context, file *load.File) (*Survey, error) {
 			d.View.Keep = append(slices.Clip(d.View.Keep), []string{"metadata", "creationTimestamp"})
 		}
 	}
-	v := &Survey{surveyor: s, cache: informers.NewCache(p), pending: newPendingRefs(), failed: map[informers.Key]string{}}
+	v := &Survey{surveyor: s, cache: informers.NewCache(p), pending: newPendingRefs(), failed: map[informers.Key]string{},
+		observes: observes}
 	v.reconciler = &reconcile.Reconciler{
 		Name: file.Metadata.Name, Pipeline: p, Cache: v.cache, Kinds: s.absences, Host: v, Log: s.options.Log, Recorder: silentRecorder{},
 		Client:      apply.New(s.connections.Objects(connections.Identity{}), p.Config.Conventions.FieldManager),
@@ -171,6 +174,9 @@ func (s *Surveyor) open(ctx context.Context, file *load.File) (*Survey, error) {
 
 // Doubt is why the rows that the query lacks may not be gone: run waits for a confirmation then. Empty for no doubt.
 func (v *Survey) Doubt() string { return v.doubt }
+
+// Observes reports whether the config has mode Observe, so that run does none of what the survey shows.
+func (v *Survey) Observes() bool { return v.observes }
 
 // compile compiles a config as `run` does.
 func (s *Surveyor) compile(file *load.File) (*pipeline.Pipeline, error) {

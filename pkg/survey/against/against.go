@@ -4,6 +4,7 @@ package against
 
 import (
 	"context"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,7 +14,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey"
@@ -71,7 +71,7 @@ func (t *transition) abandoned(ctx context.Context) error {
 			return err
 		}
 		if was != nil {
-			if err := t.leftovers(was, nil); err != nil {
+			if err := t.leftovers(was, nil, nil); err != nil {
 				return err
 			}
 		}
@@ -113,30 +113,43 @@ func (t *transition) upstream(ctx context.Context, ref operator.Ref, f *preview.
 	if err != nil {
 		return err
 	}
-	if f != nil {
+	had := &preview.Finding{}
+	if f != nil && pending(f) {
+		if had, err = t.old.Preview(ctx, ref); err != nil {
+			return err
+		}
+	}
+	switch {
+	case f == nil:
+	case was == nil || had == nil:
+		return t.finding(f)
+	default:
 		is, err := t.new.Current(ctx, ref)
 		if err != nil {
 			return err
 		}
-		if err := t.changes(ctx, was, is, f); err != nil {
+		if err := t.changes(was, is, had, f); err != nil {
 			return err
 		}
 	}
 	if was == nil {
 		return nil
 	}
-	return t.leftovers(was, f)
+	return t.leftovers(was, had, f)
 }
 
-// changes prints the downstreams that the two configs want differently.
-func (t *transition) changes(ctx context.Context, was, is *reconcile.Current, f *preview.Finding) error {
-	if was == nil || is == nil {
-		return t.finding(f)
-	}
-	if is.Upstream.GetDeletionTimestamp() != nil {
-		return t.deletion(ctx, f)
-	}
-	if t.old.Pipeline().Config.Conventions.Finalizer != t.new.Pipeline().Config.Conventions.Finalizer {
+// pending reports whether a config has anything to do or to say about an upstream.
+func pending(f *preview.Finding) bool {
+	return f.Finalizer != operator.FinalizerLeave || len(f.Forgotten) > 0 || slices.ContainsFunc(f.Changes, func(c preview.Change) bool {
+		return c.Action != preview.None
+	})
+}
+
+// changes prints what the new config would do now, less what the old one would do now, too. What the old one holds back is not its doing.
+func (t *transition) changes(was, is *reconcile.Current, had, f *preview.Finding) error {
+	carriesOut := t.carriesOut(had)
+	names := [2]string{t.old.Pipeline().Config.Conventions.Finalizer, t.new.Pipeline().Config.Conventions.Finalizer}
+	if !carriesOut || had.Finalizer != f.Finalizer || names[0] != names[1] {
 		for _, item := range findings.Finalizer(t.new.Pipeline(), f) {
 			if err := t.add(item); err != nil {
 				return err
@@ -144,15 +157,21 @@ func (t *transition) changes(ctx context.Context, was, is *reconcile.Current, f 
 		}
 	}
 	for _, c := range f.Changes {
+		item := findings.ItemOf(t.new.Pipeline(), f, c)
 		before, after := t.oldDocument(was, c), documentOf(is, c)
-		if !t.causes(was, is, c, before, after) {
+		other := counterpart(had, c)
+		if carriesOut && other != nil && other.Action.Writes() && other.Action != preview.Refuse {
+			item.Diffs = without(item, findings.ItemOf(t.old.Pipeline(), had, *other))
+		}
+		same := c.Action == preview.None || other != nil && drift.Digest(before) == drift.Digest(after) &&
+			t.same(carriesOut, other, &c)
+		if same {
 			if err := t.unchanged(c); err != nil {
 				return err
 			}
 			continue
 		}
-		item := findings.ItemOf(t.new.Pipeline(), f, c)
-		if !c.Leftover && before != nil && after != nil && c.Action != preview.Create {
+		if !c.Leftover && !c.Action.Writes() && before != nil && after != nil {
 			item.Diffs = docdiff.Documents(before, after, item.Words)
 		}
 		if err := t.add(item); err != nil {
@@ -162,38 +181,53 @@ func (t *transition) changes(ctx context.Context, was, is *reconcile.Current, f 
 	return nil
 }
 
-// deletion prints what the two configs do differently while an upstream is being deleted.
-func (t *transition) deletion(ctx context.Context, f *preview.Finding) error {
-	old, err := t.old.Preview(ctx, f.Ref)
-	if err != nil {
-		return err
+// carriesOut reports whether the old config would carry out what is found by it: it does not observe, neither guard nor a doubt about rows
+// may hold it, and it has the rights of the new one.
+func (t *transition) carriesOut(had *preview.Finding) bool {
+	if !reflect.DeepEqual(t.old.Pipeline().Config.ServiceAccount, t.new.Pipeline().Config.ServiceAccount) {
+		return false
 	}
-	for _, c := range f.Changes {
-		same := func(had preview.Change) bool {
-			return had.Downstream == c.Downstream && had.Target == c.Target && had.Action == c.Action && had.Reason == c.Reason
-		}
-		if old != nil && slices.ContainsFunc(old.Changes, same) {
-			if err := t.unchanged(c); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := t.add(findings.ItemOf(t.new.Pipeline(), f, c)); err != nil {
-			return err
-		}
-	}
-	return nil
+	g := t.old.Pipeline().Config.Guard
+	held := g != nil && (had.GuardCount.Deleted > 0 || had.GuardCount.Changed > 0 && g.MaxChanged != "")
+	return !held && !t.old.Observes() && t.old.Doubt() == ""
 }
 
-// causes reports whether it is the new config that has a change made.
-func (t *transition) causes(was, is *reconcile.Current, c preview.Change, before, after map[string]any) bool {
-	switch {
-	case c.Leftover:
-		return t.wasTarget(was, c.Live) || !isOwned(was, c.Live)
-	case before == nil && after == nil: // neither asks for anything: then why is the matter
-		return t.refusedNow(was, is, c)
+// counterpart is what the old config would do with the object of a change; nil if it has none there.
+func counterpart(had *preview.Finding, c preview.Change) *preview.Change {
+	k := slices.IndexFunc(had.Changes, func(h preview.Change) bool {
+		return h.Downstream == c.Downstream && h.Kind.GroupKind() == c.Kind.GroupKind() && h.Target == c.Target && h.Leftover == c.Leftover
+	})
+	if k < 0 {
+		return nil
 	}
-	return drift.Digest(before) != drift.Digest(after) || t.takesOverFields(c)
+	return &had.Changes[k]
+}
+
+// without are the fields of a change of an existing object that the old config would not write the same; where values are masked, all.
+func without(item, old findings.Item) []docdiff.Field {
+	if item.Before == nil || item.Words != nil {
+		return item.Diffs
+	}
+	return slices.DeleteFunc(slices.Clone(item.Diffs), func(d docdiff.Field) bool {
+		return slices.ContainsFunc(old.Diffs, func(o docdiff.Field) bool {
+			return o.Path.Equal(d.Path) && drift.Digest(o.After) == drift.Digest(d.After)
+		})
+	})
+}
+
+// same reports whether the old config does the same with an object, for which both have the same document: with the same loss, by the same
+// field manager and, since exclusive fields are in no document, with the same result.
+func (t *transition) same(carriesOut bool, old, c *preview.Change) bool {
+	switch {
+	case old.Action != c.Action || old.Risk != c.Risk:
+		return false
+	case !c.Action.Writes():
+		return old.Reason == c.Reason
+	case !carriesOut || t.old.Pipeline().Config.Conventions.FieldManager != t.new.Pipeline().Config.Conventions.FieldManager:
+		return false
+	}
+	isNew := c.Before == nil || c.Action == preview.Recreate // with a random name and values in each dry run
+	return isNew || c.After == nil || old.After == nil || len(docdiff.Documents(old.After.Object, c.After.Object, nil)) == 0
 }
 
 // documentOf is what a config asks for of the object of a change; nil for the object of deletion.before, and while the upstream is being
@@ -232,58 +266,9 @@ func (t *transition) oldObject(was *reconcile.Current, c preview.Change) int {
 	return found
 }
 
-// takesOverFields reports whether an object is written because the new config has another field manager, or takes over or adopts what the
-// old one did not: what is asked for is the same, but it is not under that manager yet.
-func (t *transition) takesOverFields(c preview.Change) bool {
-	if c.Live == nil || c.Live.Managed && !c.Live.NeedsTakeover || c.Action != preview.Update && c.Action != preview.Repair {
-		return false
-	}
-	d := t.new.Pipeline().Downstreams[c.Index]
-	return slices.ContainsFunc(t.old.Pipeline().Downstreams, func(was *pipeline.Downstream) bool {
-		return was.Name == d.Name && (was.View.Manager != d.View.Manager ||
-			!slices.Equal(was.View.TakeoverManagers(), d.View.TakeoverManagers()) ||
-			was.Config.AdoptionPolicy != d.Config.AdoptionPolicy)
-	})
-}
-
-// wasTarget reports whether the old config wants an object where it is.
-func (t *transition) wasTarget(was *reconcile.Current, live *drift.Live) bool {
-	for k, doc := range was.Documents {
-		o := was.Desired.Objects[k]
-		d := t.old.Pipeline().Downstreams[o.Downstream]
-		if doc != nil && live != nil && o.Target == (operator.Ref{Namespace: live.Namespace, Name: live.Name}) &&
-			d.GVK().GroupKind() == schema.FromAPIVersionAndKind(live.APIVersion, live.Kind).GroupKind() {
-			return true
-		}
-	}
-	return false
-}
-
-// isOwned reports whether a config looks after an object. One that a removed downstream has left is nobody's until one has its
-// name again.
-func isOwned(by *reconcile.Current, live *drift.Live) bool {
-	return live != nil && slices.ContainsFunc(by.Owned, func(list []*drift.Live) bool {
-		return slices.ContainsFunc(list, func(own *drift.Live) bool { return own.UID == live.UID })
-	})
-}
-
-// refusedNow reports whether the new config refuses an upstream, or cannot render it, and the old one did not.
-func (t *transition) refusedNow(was, is *reconcile.Current, c preview.Change) bool {
-	if was.Desired == nil || is.Desired == nil || len(was.Desired.Invalid) > 0 {
-		return false
-	}
-	if len(is.Desired.Invalid) > 0 {
-		return true
-	}
-	if c.Object >= len(is.Desired.Objects) || is.Desired.Objects[c.Object].Err == nil {
-		return false
-	}
-	k := t.oldObject(was, c)
-	return k < 0 || was.Desired.Objects[k].Err == nil
-}
-
-// leftovers prints the objects that the old config looks after and the new one does not.
-func (t *transition) leftovers(was *reconcile.Current, f *preview.Finding) error {
+// leftovers prints the objects that the old config looks after and the new one does not, and what else the status records that only the
+// old one has a downstream for.
+func (t *transition) leftovers(was *reconcile.Current, had, f *preview.Finding) error {
 	pl := t.old.Pipeline()
 	up := findings.Object{Kind: pl.Upstream.GVK, At: was.Ref, UID: string(was.Upstream.GetUID())}
 	seen := map[types.UID]bool{} // downstreams of one kind see the same objects
@@ -304,6 +289,18 @@ func (t *transition) leftovers(was *reconcile.Current, f *preview.Finding) error
 			if err := t.add(findings.Item{About: about, Action: findings.ActionLeftover}); err != nil {
 				return err
 			}
+		}
+	}
+	if f == nil {
+		return nil
+	}
+	for _, item := range findings.ForgottenItems(t.new.Pipeline(), f) {
+		uid := types.UID(item.Object.UID)
+		if seen[uid] || slices.ContainsFunc(had.Forgotten, func(r preview.Forgotten) bool { return r.UID == uid }) {
+			continue
+		}
+		if err := t.add(item); err != nil {
+			return err
 		}
 	}
 	return nil

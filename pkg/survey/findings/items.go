@@ -61,6 +61,11 @@ func Items(pl *pipeline.Pipeline, f *preview.Finding) []Item {
 		}
 		list = append(list, item)
 	}
+	return append(list, ForgottenItems(pl, f)...)
+}
+
+// ForgottenItems are the objects that only the status of an upstream records.
+func ForgottenItems(pl *pipeline.Pipeline, f *preview.Finding) (list []Item) {
 	for _, r := range f.Forgotten {
 		about := aboutForgotten(pl, f, r, fmt.Sprintf("the status records it for downstream %s, which the config no longer has, or has with "+
 			"another kind", r.Name))
