@@ -48,7 +48,9 @@ func (p *pass) finishObject(ctx context.Context, t *target, u *unstructured.Unst
 	same := operation{"test", "/metadata/uid", p.now[u.GetUID()]}
 	if status, ok := u.Object["status"]; ok && t.HasStatus && tellsWork(u) && !p.older[u.GetUID()] {
 		copied := p.namespace(u.GetNamespace()) != u.GetNamespace()
-		status = (&contents.Translation{UIDs: p.now, Namespace: p.namespace, OldGeneration: u.GetGeneration(), Generation: generation, Copied: copied}).Status(status)
+		translation := &contents.Translation{UIDs: p.now, Others: p.others, Namespace: p.namespace,
+			OldGeneration: u.GetGeneration(), Generation: generation, Copied: copied}
+		status = translation.Status(status)
 		stored, err := p.patch(ctx, objects, u.GetName(), []operation{same, {"add", "/status", status}}, "status")
 		if err != nil {
 			return err

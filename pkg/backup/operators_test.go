@@ -41,11 +41,17 @@ func operatorWith(ending string) archive.Operator {
 
 func newOperated(t *testing.T, operator archive.Operator) *operated {
 	t.Helper()
+	return newOperatedOf(t, operator, shopDefinition)
+}
+
+// newOperatedOf has another definition of the upstreams.
+func newOperatedOf(t *testing.T, operator archive.Operator, definition string) *operated {
+	t.Helper()
 	key, err := age.GenerateX25519Identity()
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &operated{newInMemory(t, shopDefinition), operator, key}
+	o := &operated{newInMemory(t, definition), operator, key}
 	for _, name := range []string{"shared", "copy"} {
 		o.putNamespace(name)
 	}

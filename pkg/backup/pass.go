@@ -33,6 +33,8 @@ type pass struct {
 	unfinished map[types.UID]int64
 	// older are the archived uids of objects that exist with a status, which is later than the archived one.
 	older map[types.UID]bool
+	// others are the archived uids of objects whose place somebody else's object has: no status records that one.
+	others map[types.UID]bool
 	// refused are the archived uids of objects that were given up; waiting counts those that wait for an owner or a Namespace.
 	refused  map[types.UID]bool
 	waiting  int
@@ -45,7 +47,7 @@ type pass struct {
 
 func (r *Restore) newPass(plan *Plan, result *Result) *pass {
 	return &pass{Restore: r, plan: plan, result: result, now: uids{}, unfinished: map[types.UID]int64{},
-		older: map[types.UID]bool{}, refused: map[types.UID]bool{},
+		older: map[types.UID]bool{}, others: map[types.UID]bool{}, refused: map[types.UID]bool{},
 		lookups: map[string]types.UID{}, unknownFinalizers: map[[2]string]int{}}
 }
 
@@ -214,6 +216,9 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 	contents.Without(live, contents.Generated(u))
 	unfinished := p.Restore.unfinished(existing)
 	different := t.differences(p.expected(t, live, want, unfinished).Object, live.Object, contents.InBackup)
+	if len(different) > 0 && !unfinished {
+		p.others[u.GetUID()] = p.isOthers(u, want, existing)
+	}
 	if p.OnConflict == Replace && len(different) > 0 {
 		if err := p.checkTaken(ctx, u, want, existing); err != nil {
 			return err
@@ -276,6 +281,7 @@ func (t *target) differences(want, live any, words func(want, live contents.Valu
 // wrote notes an object that was written, and what of it the API server changed.
 func (p *pass) wrote(t *target, u, sent, stored *unstructured.Unstructured) {
 	p.now[u.GetUID()], p.unfinished[u.GetUID()] = stored.GetUID(), stored.GetGeneration()
+	delete(p.others, u.GetUID())
 	strip(stored, t.HasStatus)
 	contents.Without(stored, contents.Generated(u))
 	p.compare(t, u, sent.Object, stored.Object)

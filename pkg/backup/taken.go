@@ -41,6 +41,15 @@ func (p *pass) checkTaken(ctx context.Context, u, want, existing *unstructured.U
 	return p.checkUnknownMarks(want, existing)
 }
 
+// isOthers reports whether an object that exists names no owner of the object in the backup: neither as it is now, nor as it was, if it
+// is not restored elsewhere.
+func (p *pass) isOthers(u, want, existing *unstructured.Unstructured) bool {
+	operators := p.everyOperator()
+	was := slices.DeleteFunc(contents.Owners(u, operators), p.isMoved)
+	owners := slices.Concat(contents.Owners(want, operators), was)
+	return !slices.ContainsFunc(contents.Owners(existing, operators), func(o contents.Owner) bool { return slices.ContainsFunc(owners, o.Is) })
+}
+
 // everyOperator has those of the backup too: objects may still have owner annotations that configs have no more.
 func (r *Restore) everyOperator() []archive.Operator {
 	return slices.Concat(r.Operators, r.Archive.Manifest.Operators)

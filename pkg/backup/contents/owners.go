@@ -103,7 +103,7 @@ func (t *Translation) Status(v any) any {
 	case []any:
 		return t.list(v)
 	case string:
-		if uid, ok := t.UIDs[types.UID(v)]; ok {
+		if uid, ok := t.UIDs[types.UID(v)]; ok && !t.Others[types.UID(v)] {
 			return string(uid)
 		}
 	}
@@ -113,24 +113,27 @@ func (t *Translation) Status(v any) any {
 func (t *Translation) list(v []any) any {
 	out := make([]any, 0, len(v))
 	for _, item := range v {
-		if !t.isOfOriginal(item) {
+		if !t.isOfAnother(item) {
 			out = append(out, t.Status(item))
 		}
 	}
 	return out
 }
 
-// isOfOriginal reports whether an item of a status records an object that the original of a copy has still: the copy does not own it.
-func (t *Translation) isOfOriginal(item any) bool {
+// isOfAnother reports whether an item of a status records an object that somebody else has, or that the original of a copy has still:
+// an operator takes what is recorded for its own.
+func (t *Translation) isOfAnother(item any) bool {
 	record, _ := item.(map[string]any)
 	uid, isRecord := record["uid"].(string)
 	_, hasName := record["objectName"]
 	now := t.UIDs[types.UID(uid)]
-	return t.Copied && isRecord && hasName && uid != "" && (now == "" || now == types.UID(uid))
+	return t.Others[types.UID(uid)] || t.Copied && isRecord && hasName && uid != "" && (now == "" || now == types.UID(uid))
 }
 
+// Translation says what the uids, namespaces and the generation of the backup are now.
 type Translation struct {
 	UIDs                      map[types.UID]types.UID
+	Others                    map[types.UID]bool // archived uids in whose place is an object of somebody else
 	Namespace                 func(string) string
 	OldGeneration, Generation int64
 	Copied                    bool // to another namespace: the original may exist
