@@ -33,7 +33,7 @@ type pass struct {
 	unfinished map[types.UID]int64
 	// older are the archived uids of objects that exist with a status, which is later than the archived one.
 	older map[types.UID]bool
-	// others are the archived uids of objects whose place somebody else's object has: no status records that one.
+	// others are the archived uids of objects that an object of another owner, or of none, has replaced: no status records that one.
 	others map[types.UID]bool
 	// refused are the archived uids of objects that were given up; waiting counts those that wait for an owner or a Namespace.
 	refused  map[types.UID]bool

@@ -35,8 +35,9 @@ func newRelease(streams command.IO) *cobra.Command {
 upstreams can be deleted when no operator is running to clean up. Downstreams stay as
 they are: those with an owner reference are still deleted with their upstream, the
 others are left behind. The finalizer is also removed from deletion.before objects.
-If upstreams are being deleted and the config has deletion.before, nothing is done:
-they would be gone before that. Wait until they are gone, or give --skip-before.
+If upstreams are being deleted and the config has deletion.before or deletion.wait,
+nothing is done: they would be gone before that, or before their downstreams. Wait
+until they are gone, or give --skip-before.
 
 "corollary run" would add the finalizer again. Stop it first; or, if it runs with
 leader election, name its Lease with --leader-election-id: release waits for the
@@ -72,7 +73,7 @@ and exits with code 1.`,
 	}
 	o.configs.Bind(cmd)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "Only print what would be done")
-	cmd.Flags().BoolVar(&o.skipBefore, "skip-before", false, "Release also upstreams that are being deleted and wait for deletion.before")
+	cmd.Flags().BoolVar(&o.skipBefore, "skip-before", false, "Release also upstreams that are being deleted and wait for deletion.before, or by deletion.wait")
 	o.alone.bind(cmd.Flags())
 	o.connection.Bind(cmd, "Release upstreams in this namespace only; by default in all that the config watches")
 	return cmd
@@ -121,7 +122,7 @@ func (o *releaseOptions) run(ctx context.Context) error {
 	return o.alone.During(ctx, cfg, o.streams.Out, work)
 }
 
-// awaitBefore returns an error if a deletion would lose its deletion.before. Until then, the operator is needed.
+// awaitBefore returns an error if a deletion would lose its deletion.before, or what deletion.wait keeps. Until then, the operator is needed.
 func (o *releaseOptions) awaitBefore(ctx context.Context, cfg *rest.Config, cluster kinds.Source, files []*load.File) error {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
@@ -129,10 +130,10 @@ func (o *releaseOptions) awaitBefore(ctx context.Context, cfg *rest.Config, clus
 	}
 	r := &release.Releaser{Client: client, Kinds: cluster, Out: io.Discard, DryRun: true, Here: true, SkipsBefore: o.skipBefore}
 	for _, f := range files {
-		if !release.HasBefore(f) {
+		if release.Awaits(f) == "" {
 			continue
 		}
-		if err := r.Operator(ctx, f, o.connection.Overrides.Context.Namespace); errors.Is(err, release.ErrBeforeToCome) {
+		if err := r.Operator(ctx, f, o.connection.Overrides.Context.Namespace); errors.Is(err, release.ErrNeedsOperator) {
 			return fmt.Errorf("nothing is released: operator %s: %w", f.Metadata.Name, err)
 		}
 	}

@@ -50,13 +50,24 @@ func TestReleaseRemovesFinalizersOfBeforeObjects(t *testing.T) {
 	}
 }
 
-// TestReleaseWaitsForBefore: an upstream that is being deleted is not released before its deletion.before is done, nor any other.
+// TestReleaseWaitsForBefore: an upstream that is being deleted is not released before its deletion.before is done, or with deletion.wait
+// its downstreams are gone, nor any other.
 func TestReleaseWaitsForBefore(t *testing.T) {
 	t.Parallel()
 	memory(t)
+	for deletion, first := range map[string]string{
+		"{before: {apiVersion: v1, kind: ConfigMap, template: 'metadata: {name: x}', doneWhen: 'true'}}": "deletion.before is done",
+		"{wait: true}": "its downstreams are (deletion.wait)",
+	} {
+		t.Run(first, func(t *testing.T) { releaseWaits(t, deletion, first) })
+	}
+}
+
+func releaseWaits(t *testing.T, deletion, first string) {
+	t.Helper()
 	conf := filepath.Join(t.TempDir(), "operator.yaml")
 	text := read(t, "testdata/offline/operator.yaml")
-	text += "deletion: {before: {apiVersion: v1, kind: ConfigMap, template: 'metadata: {name: x}', doneWhen: 'true'}}\n"
+	text += "deletion: " + deletion + "\n"
 	write(t, conf, text)
 	ns := testkit.Namespace(t)
 	for _, name := range []string{"goes", "stays"} {
@@ -66,7 +77,7 @@ func TestReleaseWaitsForBefore(t *testing.T) {
 	testkit.Delete(t, widgets, ns, "goes")
 	for _, args := range [][]string{nil, {"--dry-run"}} {
 		code, out := run(t, append([]string{"release", "-c", conf}, args...)...)
-		if code != 1 || !strings.Contains(out, "Widget "+ns+"/goes: it is being deleted, and would be gone before deletion.before is done") {
+		if code != 1 || !strings.Contains(out, "Widget "+ns+"/goes: it is being deleted, and would be gone before "+first) {
 			t.Errorf("%v: exit code %d\n%s", args, code, out)
 		}
 		for _, name := range []string{"goes", "stays"} {

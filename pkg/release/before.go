@@ -45,6 +45,17 @@ func (r *Releaser) beforeObjects(ctx context.Context, f *load.File, client *appl
 // HasBefore reports whether a config has deletion.before.
 func HasBefore(f *load.File) bool { return f.Deletion.Before != nil && f.Deletion.Before.Kind != "" }
 
+// Awaits says what comes before the end of an upstream that is being deleted; empty: nothing does.
+func Awaits(f *load.File) string {
+	switch {
+	case HasBefore(f):
+		return "deletion.before is done"
+	case f.Deletion.Wait:
+		return "its downstreams are (deletion.wait)"
+	}
+	return ""
+}
+
 // beforeNamespaces is where such objects may stand.
 func beforeNamespaces(f *load.File, kind *kinds.Kind, namespace string) []string {
 	var list []string

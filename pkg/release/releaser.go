@@ -40,7 +40,7 @@ type Releaser struct {
 	// Here is true if the configs are known to be this cluster's: then a kind that is not served has no objects, and
 	// is not a sign of a mistake.
 	Here bool
-	// SkipsBefore releases also what is being deleted and has its deletion.before still to come.
+	// SkipsBefore releases also what is being deleted and waits for deletion.before, or by deletion.wait.
 	SkipsBefore bool
 	Done        int // upstreams that no longer bear the finalizer, or would not
 	Before      int // objects of deletion.before of which the same is true
@@ -74,7 +74,7 @@ func (r *Releaser) Operator(ctx context.Context, f *load.File, namespace string)
 		namespaces = []string{namespace}
 	}
 	if err := r.upstreams(ctx, f, client, kind, namespaces); err != nil {
-		if errors.Is(err, ErrBeforeToCome) {
+		if errors.Is(err, ErrNeedsOperator) {
 			return err
 		}
 		return errors.Join(err, r.beforeObjects(ctx, f, client, namespace))
@@ -87,12 +87,13 @@ func (r *Releaser) upstreams(ctx context.Context, f *load.File, client *apply.Cl
 	finalizers := f.Conventions.Finalizers()
 	one := &release{Releaser: r, gvr: kind.GVR, finalizers: finalizers, client: client, count: &r.Done}
 	var errs []error
-	if HasBefore(f) && !r.SkipsBefore {
+	if first := Awaits(f); first != "" && !r.SkipsBefore {
 		one.of = func(u *unstructured.Unstructured) bool {
 			if u.GetDeletionTimestamp() == nil {
 				return true
 			}
-			errs = append(errs, fmt.Errorf("%s %s: %w", kind.GVK.Kind, strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"), ErrBeforeToCome))
+			errs = append(errs, fmt.Errorf("%s %s: it is being deleted, and would be gone before %s: %w", kind.GVK.Kind,
+				strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"), first, ErrNeedsOperator))
 			return false
 		}
 	}
@@ -102,9 +103,8 @@ func (r *Releaser) upstreams(ctx context.Context, f *load.File, client *apply.Cl
 	return errors.Join(errs...)
 }
 
-// ErrBeforeToCome is why an upstream is not released that is being deleted.
-var ErrBeforeToCome = errors.New("it is being deleted, and would be gone before deletion.before is done: " +
-	"have the operator run until it is gone, or give --skip-before")
+// ErrNeedsOperator ends a release of upstreams that are being deleted in an order that only the operator keeps.
+var ErrNeedsOperator = errors.New("have the operator run until it is gone, or give --skip-before")
 
 // release is the work on one operator's upstreams, or on what it made before deletions.
 type release struct {

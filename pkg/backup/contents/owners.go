@@ -120,7 +120,7 @@ func (t *Translation) list(v []any) any {
 	return out
 }
 
-// isOfAnother reports whether an item of a status records an object that somebody else has, or that the original of a copy has still:
+// isOfAnother reports whether an item of a status records an object that is of another owner by now, or that the original of a copy has still:
 // an operator takes what is recorded for its own.
 func (t *Translation) isOfAnother(item any) bool {
 	record, _ := item.(map[string]any)
@@ -133,7 +133,7 @@ func (t *Translation) isOfAnother(item any) bool {
 // Translation says what the uids, namespaces and the generation of the backup are now.
 type Translation struct {
 	UIDs                      map[types.UID]types.UID
-	Others                    map[types.UID]bool // archived uids in whose place is an object of somebody else
+	Others                    map[types.UID]bool // archived uids that an object of another owner has replaced
 	Namespace                 func(string) string
 	OldGeneration, Generation int64
 	Copied                    bool // to another namespace: the original may exist
