@@ -223,6 +223,8 @@ func (t *transition) same(carriesOut bool, old, c *preview.Change) bool {
 		return false
 	case !c.Action.Writes():
 		return old.Reason == c.Reason
+	case old.Note != "" && old.State != operator.StateDelete: // no dry run says whether the API server would accept it
+		return false
 	case !carriesOut || t.old.Pipeline().Config.Conventions.FieldManager != t.new.Pipeline().Config.Conventions.FieldManager:
 		return false
 	}

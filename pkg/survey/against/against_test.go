@@ -25,3 +25,15 @@ func TestDocumentOf(t *testing.T) {
 		}
 	}
 }
+
+// TestSame: what the old config would write, and may be refused, is not known to be done without the new one.
+func TestSame(t *testing.T) {
+	unchecked := preview.Change{Action: preview.Update, State: operator.StateUpdate, Note: "not checked by a dry run"}
+	if (&transition{}).same(true, &unchecked, &unchecked) {
+		t.Error("a write that is not checked counts as done by the old config")
+	}
+	waits := preview.Change{Action: preview.Wait, Reason: "first must exist", Note: "not checked by a dry run"}
+	if !(&transition{}).same(false, &waits, &waits) {
+		t.Error("what waits for the same with both counts as changed")
+	}
+}
