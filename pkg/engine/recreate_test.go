@@ -3,6 +3,7 @@ package engine_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -119,6 +120,39 @@ func TestRecreatesWithOtherMarks(t *testing.T) {
 			r.reloadTo(fill(changed, ns, name))
 			waitData(t, ns, "a", "key", "b")
 			waitDownstream(t, ns, "a", "InSync")
+		}))
+	}
+}
+
+// TestRecreateAsksAgain: a deletion that failed is repeated only if a new object can still be created then. The generated value
+// would be lost.
+func TestRecreateAsksAgain(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason, text string
+		refuses      func(*http.Request) bool
+	}{
+		{"the right to create is gone", "applying (dry run)", testkit.On("PATCH", "secrets")},
+		{"a policy refuses the new object", "type: FieldValueInvalid", testkit.On("CREATE", "secrets")},
+	} {
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
+			conf := generatedConfig(t, ns, name, "updatePolicy: Recreate")
+			conf = replaceOnce(t, conf, "      stringData:", "      type: example.com/{{ .spec.data.key }}\n      stringData:")
+			_, faults := startFaulty(t, conf)
+			applyKey(t, ns, "a", "old")
+			password, pin := generatedOf(t, ns, "a")
+			before := testkit.Get(t, secretKind, ns, "a")
+			kept := faults.Answer(403, testkit.On("DELETE", "secrets"))
+			testkit.Apply(t, ns, widget("a", `{data: {key: new}}`))
+			waitsFor(t, widgets, ns, "a", "Denied", "deleting")
+			refused := faults.Answer(403, row.refuses)
+			kept.Off()
+			waitsFor(t, widgets, ns, "a", "", row.text)
+			mustBeSame(t, secretKind, before, "nothing can be created in its place")
+			refused.Off()
+			secretText(t, ns, "a", "key", is("new"))
+			generatedIs(t, ns, "a", password, pin)
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
 		}))
 	}
 }

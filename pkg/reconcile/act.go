@@ -397,6 +397,11 @@ func (r *reconciliation) changedFields(o operator.Outcome, read, resp *unstructu
 
 // remove deletes an object of ours.
 func (r *reconciliation) remove(ctx context.Context, o operator.Outcome) error {
+	if o.State == operator.StateRecreate {
+		if immutable, err := r.confirmImmutable(ctx, o); !immutable {
+			return err
+		}
+	}
 	if o.State == operator.StateRecreate && r.Pipeline.Downstreams[o.Downstream].HasGenerated() {
 		if err := r.keepGenerated(ctx, o); err != nil {
 			return err

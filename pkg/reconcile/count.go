@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/guard"
@@ -142,15 +141,7 @@ func (r *reconciliation) withRecreations(ctx context.Context, d operator.Decisio
 		if !mayRecreate(r.Pipeline.Settings, o, in) {
 			continue
 		}
-		doc, err := r.dryRunDocument(ctx, in.Desired, o)
-		if err != nil {
-			continue // nothing is sent either
-		}
-		err = r.client.AcceptsApply(ctx, r.target(o.Downstream, o.Target), o.UID, doc)
-		if apply.Classify(err).Reason != apply.ReasonRejected {
-			continue
-		}
-		if way, failed := r.wayAround(ctx, o, doc, err); way == nil && failed == nil && r.proveImmutable(ctx, o, doc, err) == nil {
+		if immutable, _ := r.askImmutable(ctx, o); immutable {
 			found = true
 		}
 	}

@@ -44,6 +44,34 @@ func mayRecreate(s *operator.Settings, o operator.Outcome, in operator.Input) bo
 	return s.Config.Downstreams[o.Downstream].UpdatePolicy == config.UpdateRecreate && !o.Theirs && isChanged(o, in)
 }
 
+// confirmImmutable reports whether an object may be deleted to be recreated now. Rights, quotas and policies may have changed since an
+// earlier reconciliation proved it, so then it is proved again. False without an error: it is decided on anew.
+func (r *reconciliation) confirmImmutable(ctx context.Context, o operator.Outcome) (bool, error) {
+	probed := &r.record.objects[o.Object].probed
+	if probed.get().at.Equal(r.now) {
+		return true, nil
+	}
+	probed.reset()
+	return r.askImmutable(ctx, o)
+}
+
+// askImmutable is proveImmutable for an update that was not sent. False without an error: the API server would accept it.
+func (r *reconciliation) askImmutable(ctx context.Context, o operator.Outcome) (bool, error) {
+	doc, err := r.dryRunDocument(ctx, r.record.desired, o)
+	if err != nil {
+		return false, err
+	}
+	refusal := r.client.AcceptsApply(ctx, r.target(o.Downstream, o.Target), o.UID, doc)
+	if apply.Classify(refusal).Reason != apply.ReasonRejected {
+		return false, refusal
+	}
+	if way, err := r.wayAround(ctx, o, doc, refusal); way != nil || err != nil {
+		return false, err
+	}
+	err = r.proveImmutable(ctx, o, doc, refusal)
+	return err == nil, err
+}
+
 // proveImmutable returns nil, and remembers the result, if a refusal can only be due to immutable fields: the API server's own
 // validation names fields, it would accept the document for a new object, and admission accepts every part of the change that
 // validation accepts. Validation comes first: if it refuses, no policy or webhook is asked, even one that allows no update at
@@ -67,7 +95,7 @@ func (r *reconciliation) proveImmutable(ctx context.Context, o operator.Outcome,
 		}
 	}
 	hash := r.record.desired.Objects[o.Object].Hash
-	r.record.objects[o.Object].answered(o.Live, hash, func(v *operator.Verdict) { v.Immutable = true })
+	r.record.objects[o.Object].answered(o.Live, hash, r.now, func(v *operator.Verdict) { v.Immutable = true })
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -39,11 +41,12 @@ type unusualTarget struct {
 	rewritten string
 }
 
-// probed is the verdict of probes on the object of that uid at that version, for that hash.
+// probed is the verdict of probes on the object of that uid at that version, for that hash, in the reconciliation that began then.
 type probed struct {
 	verdict       operator.Verdict
 	uid           types.UID
 	version, hash string
+	at            time.Time
 }
 
 // dryRunAnswer is whether a dry run found that nothing would change. It is about our fields alone: other changes of the object
@@ -102,8 +105,8 @@ func (t *target) inheritGenerated(from unusualTarget) {
 	}
 }
 
-func (t *target) answered(live *drift.Live, hash string, change func(*operator.Verdict)) {
+func (t *target) answered(live *drift.Live, hash string, at time.Time, change func(*operator.Verdict)) {
 	v := t.verdictOf(live, hash)
 	change(&v)
-	*t.probed.edit() = probed{v, live.UID, live.ResourceVersion, hash}
+	*t.probed.edit() = probed{v, live.UID, live.ResourceVersion, hash, at}
 }
