@@ -10,10 +10,11 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestDefinitionKeepsFields: an upgrade that would remove fields from the spec of a kind fails before anything is written.
+// TestDefinitionKeepsFields: an upgrade that would remove fields of a kind, other than of its status, fails before anything is written.
 func TestDefinitionKeepsFields(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	const template = "template: {type: object, x-kubernetes-embedded-resource: true, properties: {spec: {type: object}}}"
 	values := func(schema string) string {
 		config := write(t, "spaces.yaml", `apiVersion: corollary.dev/v1alpha1
 kind: Operator
@@ -30,7 +31,7 @@ conventions:
   hash: {annotation: tools.example.com/hash}
 status: {conditions: {ready: Ready}}
 `)
-		return generatedValues(t, config)
+		return replaced(t, generatedValues(t, config), "\n                  spec:\n", "\n                  "+template+"\n                  spec:\n")
 	}
 	run := func(verb string, args ...string) (problems string, err error) {
 		args = append([]string{verb, name, chart, image, "--kubeconfig=" + testkit.Kubeconfig(t), "--namespace=" + ns}, args...)
@@ -58,18 +59,18 @@ status: {conditions: {ready: Ready}}
 			t.Errorf("%s: %v: %s", row.reason, err, problems)
 		}
 	}
-	for reason, replaced := range map[string][2]string{
+	for reason, change := range map[string][2]string{
 		"version v2 would lose .spec.title,": {"name: v1\n", "name: v2\n"},
 		" .spec.any.b.*": {"any: {type: object,",
 			"any: {type: object, properties: {b: {type: object, properties: {d: {type: string}}}},"},
-		"Helm would delete it with the release": {"helm.sh/resource-policy: keep", "helm.sh/another: keep"},
+		" .spec.any.b[].*": {"any: {type: object,",
+			"any: {type: object, properties: {b: {type: array, items: {type: object, properties: {d: {type: string}}}}},"},
+		" .template.apiVersion .template.kind .template.metadata,": {"x-kubernetes-embedded-resource: true, ", ""},
+		" .spec.title .template,":                                  {template, ""},
+		"Helm would delete it with the release":                    {"helm.sh/resource-policy: keep", "helm.sh/another: keep"},
 	} {
-		text, err := os.ReadFile(strings.TrimPrefix(values(strings.Replace(before, "title", "name", 1)), "--values="))
-		if err != nil || !strings.Contains(string(text), replaced[0]) {
-			t.Fatal(err, string(text))
-		}
-		other := write(t, "other.yaml", strings.Replace(string(text), replaced[0], replaced[1], 1))
-		problems, err := run("upgrade", "--values="+other, "--dry-run=server")
+		other := replaced(t, values(strings.Replace(before, "title", "name", 1)), change[0], change[1])
+		problems, err := run("upgrade", other, "--dry-run=server")
 		if err == nil || !strings.Contains(problems, reason) {
 			t.Errorf("%s: %v: %s", reason, err, problems)
 		}
@@ -77,4 +78,14 @@ status: {conditions: {ready: Ready}}
 	if problems, err := run("upgrade", values(strings.Replace(before, "title", "name", 1)), "--set=crds.force=true"); err != nil {
 		t.Error(problems)
 	}
+}
+
+// replaced is an argument of Helm with the values of another one, in which a text is replaced.
+func replaced(t *testing.T, values, old, now string) string {
+	t.Helper()
+	text, err := os.ReadFile(strings.TrimPrefix(values, "--values="))
+	if err != nil || !strings.Contains(string(text), old) {
+		t.Fatal(err, string(text))
+	}
+	return "--values=" + write(t, "other.yaml", strings.Replace(string(text), old, now, 1))
 }

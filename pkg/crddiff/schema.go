@@ -112,6 +112,12 @@ func (c *comparison) node(path string, from, to *structuralschema.Structural) {
 	c.bounds(path, was, limits(to), from.Type == "integer")
 	c.required(path, from, to)
 	c.rules(path, from.XValidations, to.XValidations)
+	if from.XEmbeddedResource && !to.XEmbeddedResource { // which keeps them, declared or not
+		from = withHead(from)
+		metadata := from.Properties["metadata"]
+		metadata.XPreserveUnknownFields = true
+		from.Properties["metadata"] = metadata
+	}
 	c.fields(path, from, to)
 	if from.Items != nil && to.Items != nil {
 		c.node(path+"[*]", from.Items, to.Items)
@@ -270,6 +276,7 @@ func (c *comparison) fields(path string, from, to *structuralschema.Structural) 
 		c.add(path, Conversion, fixVersion, "additionalProperties was removed: keys that are not declared are dropped")
 	case is != nil && from.XPreserveUnknownFields:
 		c.add(path, Breaking, fixKeep, "any value was kept here, now additionalProperties decides: objects with another one are refused")
+		c.newValue(path+"[*]", is)
 	}
 }
 
@@ -284,10 +291,18 @@ func (c *comparison) newFields(path string, from, to *structuralschema.Structura
 			c.node(path+"."+name, was, &field)
 		case from.XPreserveUnknownFields:
 			c.add(path+"."+name, Breaking, fixKeep, "any value was kept here, now the schema decides: objects with another one are refused")
-			if field.Type == "object" { // of which the rest is dropped
-				c.fields(path+"."+name, &structuralschema.Structural{Extensions: from.Extensions}, &field)
-			}
+			c.newValue(path+"."+name, &field)
 		}
+	}
+}
+
+// newValue looks at a value that is declared only now, where any was kept: what the schema of objects in it does not declare is dropped.
+func (c *comparison) newValue(path string, to *structuralschema.Structural) {
+	for to.Type == "array" && to.Items != nil {
+		path, to = path+"[*]", to.Items
+	}
+	if to.Type == "object" {
+		c.fields(path, &structuralschema.Structural{Extensions: structuralschema.Extensions{XPreserveUnknownFields: true}}, to)
 	}
 }
 

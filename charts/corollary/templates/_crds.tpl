@@ -22,33 +22,36 @@ has fields that the new one has not: the API server drops their values from all 
 {{- end -}}
 {{- end -}}
 
-{{/* The paths of the fields of the spec that one schema has and the other has not, or has with another type: path, schema, other. */}}
+{{/* The paths of the fields that one schema has and the other has not, or has with another type: path, schema, other. */}}
 {{- define "corollary.crd.lost" -}}
 {{- $path := index . 0 -}}{{- $old := index . 1 -}}{{- $new := index . 2 -}}
 {{- $types := list $old.type $new.type -}}
 {{- if and $path $old.type $new.type (ne $old.type $new.type) (ne (join " " $types) "integer number") -}}
   {{- printf "%s " $path -}}
 {{- else -}}
-  {{- $keeps := index $new "x-kubernetes-preserve-unknown-fields" -}}
-  {{- range $key, $below := $old.properties -}}
-    {{- if or $path (eq $key "spec") -}}
+  {{- $unchecked := ternary list (list "apiVersion" "kind" "metadata" "status") (ne $path "") -}}
+  {{- $keeps := eq (include "corollary.crd.open" $new) "true" -}}
+  {{- $had := include "corollary.crd.fields" $old | fromYaml -}}
+  {{- $has := include "corollary.crd.fields" $new | fromYaml -}}
+  {{- range $key, $below := $had -}}
+    {{- if not (has $key $unchecked) -}}
       {{- $at := printf "%s.%s" $path $key -}}
-      {{- if hasKey ($new.properties | default dict) $key -}}
-        {{- include "corollary.crd.lost" (list $at $below (index $new.properties $key)) -}}
+      {{- if hasKey $has $key -}}
+        {{- include "corollary.crd.lost" (list $at $below (index $has $key)) -}}
       {{- else if kindIs "map" $new.additionalProperties -}}
         {{- include "corollary.crd.lost" (list $at $below $new.additionalProperties) -}}
-      {{- else if not (or $keeps $new.additionalProperties) -}}
+      {{- else if not $keeps -}}
         {{- printf "%s " $at -}}
       {{- end -}}
     {{- end -}}
   {{- end -}}
-  {{- $open := or (index $old "x-kubernetes-preserve-unknown-fields") (and $old.additionalProperties (not $new.additionalProperties)) -}}
-  {{- if and $path $open (not $keeps) -}}
+  {{- $open := eq (include "corollary.crd.open" $old) "true" -}}
+  {{- if and (or $open (and $old.additionalProperties (not $new.additionalProperties))) (not $keeps) -}}
     {{- printf "%s.* " $path -}}
-  {{- else if and $path $open -}}
-    {{- range $key, $below := $new.properties -}}
-      {{- if and (eq $below.type "object") (not (hasKey ($old.properties | default dict) $key)) -}}
-        {{- include "corollary.crd.lost" (list (printf "%s.%s" $path $key) (dict "x-kubernetes-preserve-unknown-fields" true) $below) -}}
+  {{- else if $open -}}
+    {{- range $key, $below := $has -}}
+      {{- if not (or (has $key $unchecked) (hasKey $had $key)) -}}
+        {{- include "corollary.crd.new" (list (printf "%s.%s" $path $key) $below) -}}
       {{- end -}}
     {{- end -}}
   {{- end -}}
@@ -58,5 +61,30 @@ has fields that the new one has not: the API server drops their values from all 
   {{- if and (kindIs "map" $old.additionalProperties) (kindIs "map" $new.additionalProperties) -}}
     {{- include "corollary.crd.lost" (list (printf "%s.*" $path) $old.additionalProperties $new.additionalProperties) -}}
   {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* "true" if a schema keeps any field. */}}
+{{- define "corollary.crd.open" -}}
+{{- or (index . "x-kubernetes-preserve-unknown-fields") (and .additionalProperties (not (kindIs "map" .additionalProperties))) -}}
+{{- end -}}
+
+{{/* The fields of a schema, with those that x-kubernetes-embedded-resource keeps. */}}
+{{- define "corollary.crd.fields" -}}
+{{- $fields := .properties | default dict -}}
+{{- if index . "x-kubernetes-embedded-resource" -}}
+  {{- $metadata := dict "type" "object" "x-kubernetes-preserve-unknown-fields" true -}}
+  {{- $fields = merge (dict "apiVersion" (dict "type" "string") "kind" (dict "type" "string") "metadata" $metadata) $fields -}}
+{{- end -}}
+{{- toYaml $fields -}}
+{{- end -}}
+
+{{/* What a value loses that is declared only now, where any was kept: path, schema. */}}
+{{- define "corollary.crd.new" -}}
+{{- $path := index . 0 -}}{{- $new := index . 1 -}}
+{{- if $new.items -}}
+  {{- include "corollary.crd.new" (list (printf "%s[]" $path) $new.items) -}}
+{{- else if eq ($new.type | default "") "object" -}}
+  {{- include "corollary.crd.lost" (list $path (dict "x-kubernetes-preserve-unknown-fields" true) $new) -}}
 {{- end -}}
 {{- end -}}
