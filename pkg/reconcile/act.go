@@ -398,7 +398,7 @@ func (r *reconciliation) changedFields(o operator.Outcome, read, resp *unstructu
 // remove deletes an object of ours.
 func (r *reconciliation) remove(ctx context.Context, o operator.Outcome) error {
 	if o.State == operator.StateRecreate {
-		if immutable, err := r.confirmImmutable(ctx, o); !immutable {
+		if immutable, err := confirmImmutable(ctx, r, o); !immutable {
 			return err
 		}
 	}

@@ -141,7 +141,7 @@ func (r *reconciliation) withRecreations(ctx context.Context, d operator.Decisio
 		if !mayRecreate(r.Pipeline.Settings, o, in) {
 			continue
 		}
-		if immutable, _ := r.askImmutable(ctx, o); immutable {
+		if immutable, _ := askImmutable(ctx, r, o); immutable {
 			found = true
 		}
 	}

@@ -46,17 +46,17 @@ func mayRecreate(s *operator.Settings, o operator.Outcome, in operator.Input) bo
 
 // confirmImmutable reports whether an object may be deleted to be recreated now. Rights, quotas and policies may have changed since an
 // earlier reconciliation proved it, so then it is proved again. False without an error: it is decided on anew.
-func (r *reconciliation) confirmImmutable(ctx context.Context, o operator.Outcome) (bool, error) {
+func confirmImmutable(ctx context.Context, r *reconciliation, o operator.Outcome) (bool, error) {
 	probed := &r.record.objects[o.Object].probed
 	if probed.get().at.Equal(r.now) {
 		return true, nil
 	}
 	probed.reset()
-	return r.askImmutable(ctx, o)
+	return askImmutable(ctx, r, o)
 }
 
 // askImmutable is proveImmutable for an update that was not sent. False without an error: the API server would accept it.
-func (r *reconciliation) askImmutable(ctx context.Context, o operator.Outcome) (bool, error) {
+func askImmutable(ctx context.Context, r *reconciliation, o operator.Outcome) (bool, error) {
 	doc, err := r.dryRunDocument(ctx, r.record.desired, o)
 	if err != nil {
 		return false, err
