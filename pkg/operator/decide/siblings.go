@@ -20,7 +20,9 @@ func SiblingAt(s *operator.Settings, w *operator.Desired, downstream int, live *
 	if d.OwnsFields() {
 		return ""
 	}
-	hasOther := func(r status.Recorded) bool { return r.Name == d.Name && !r.Guessed && r.UID != "" && r.UID != live.UID }
+	hasOther := func(r status.Recorded) bool {
+		return r.Name == d.Name && !r.Guessed && r.UID != "" && r.UID != live.UID
+	}
 	for _, r := range recorded {
 		if r.UID != live.UID || r.Name == d.Name || r.Guessed {
 			continue
