@@ -31,7 +31,8 @@ conventions:
   hash: {annotation: tools.example.com/hash}
 status: {conditions: {ready: Ready}}
 `)
-		return replaced(t, generatedValues(t, config), "\n                  spec:\n", "\n                  "+template+"\n                  spec:\n")
+		const spec = "\n                  spec:\n"
+		return replaced(t, generatedValues(t, config), spec, "\n                  "+template+spec)
 	}
 	run := func(verb string, args ...string) (problems string, err error) {
 		args = append([]string{verb, name, chart, image, "--kubeconfig=" + testkit.Kubeconfig(t), "--namespace=" + ns}, args...)

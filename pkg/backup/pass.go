@@ -216,14 +216,13 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 	contents.Without(live, contents.Generated(u))
 	unfinished := p.Restore.unfinished(existing)
 	different := t.differences(p.expected(t, live, want, unfinished).Object, live.Object, contents.InBackup)
-	if len(different) > 0 && !unfinished {
-		p.others[u.GetUID()] = p.isOthers(u, want, existing)
-	}
-	if p.OnConflict == Replace && len(different) > 0 {
-		if err := p.checkTaken(ctx, u, want, existing); err != nil {
+	if len(different) > 0 {
+		if !unfinished {
+			p.others[u.GetUID()] = p.isOthers(u, want, existing)
+		}
+		if err := p.mayReplace(ctx, t, u, want, existing); err != nil {
 			return err
 		}
-		p.noteFinalizers(t, want)
 	}
 	p.noteOlder(u, existing, unfinished)
 	switch {
@@ -250,6 +249,18 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 		p.unfinished[u.GetUID()] = existing.GetGeneration()
 	}
 	p.now[u.GetUID()] = existing.GetUID()
+	return nil
+}
+
+// mayReplace returns an error if an object must not be replaced, though the flags ask for that.
+func (p *pass) mayReplace(ctx context.Context, t *target, u, want, existing *unstructured.Unstructured) error {
+	if p.OnConflict != Replace {
+		return nil
+	}
+	if err := p.checkTaken(ctx, u, want, existing); err != nil {
+		return err
+	}
+	p.noteFinalizers(t, want)
 	return nil
 }
 

@@ -23,7 +23,8 @@ func TestActivationNobodyTakesOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := &load.ActivationFile{}
-		f.LeaseDuration, f.RenewDeadline, f.RetryPeriod = config.Duration(time.Minute), config.Duration(40*time.Second), config.Duration(time.Second)
+		f.LeaseDuration, f.RenewDeadline = config.Duration(time.Minute), config.Duration(40*time.Second)
+		f.RetryPeriod = config.Duration(time.Second)
 		lease := func(token string) {
 			t.Helper()
 			now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")

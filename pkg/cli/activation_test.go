@@ -99,12 +99,13 @@ func TestActivationCommands(t *testing.T) {
 	probes(t, dir, "2", 0, "Writes       2: median ", " that of the lock's service, within ", " renewals in a row may fail")
 	shows("global       eu       20")
 	us, _ := takePart(t, dir, "us", logr.Discard())
-	if out, errs, code := split(t, "activation", "handover", "-c", dir, "--timeout", "1h"); code != 0 || out != "us is active now, with token 1\n" {
+	out, errs, code := split(t, "activation", "handover", "-c", dir, "--timeout", "1h")
+	if code != 0 || out != "us is active now, with token 1\n" {
 		t.Errorf("handing over: %d %s%s", code, out, errs)
 	}
 	eventuallyActive(t, us)
 
-	_, errs, code := split(t, "activation", "force", "-c", dir)
+	_, errs, code = split(t, "activation", "force", "-c", dir)
 	if code != 1 || !strings.Contains(errs, "confirm with --holder "+us.Self()) {
 		t.Errorf("taking away without a confirmation: %d %s", code, errs)
 	}
@@ -117,7 +118,7 @@ func TestActivationCommands(t *testing.T) {
 	}
 	stopEU()
 	before := us.Token()
-	out, errs, code := split(t, "activation", "force", "-c", dir, "--timeout", "15s", "--holder", us.Self())
+	out, errs, code = split(t, "activation", "force", "-c", dir, "--timeout", "15s", "--holder", us.Self())
 	if code != 1 && !strings.Contains(out, "is active now") {
 		t.Errorf("taking away: %d %s%s", code, out, errs)
 	}

@@ -74,7 +74,8 @@ and exits with code 1.`,
 	}
 	o.configs.Bind(cmd)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "Only print what would be done")
-	cmd.Flags().BoolVar(&o.skipBefore, "skip-before", false, "Release also upstreams that are being deleted and wait for deletion.before, or by deletion.wait")
+	cmd.Flags().BoolVar(&o.skipBefore, "skip-before", false,
+		"Release also upstreams that are being deleted and wait for deletion.before, or by deletion.wait")
 	o.alone.bind(cmd.Flags())
 	o.connection.Bind(cmd, "Release upstreams in this namespace only; by default in all that the config watches")
 	return cmd
@@ -123,7 +124,8 @@ func (o *releaseOptions) run(ctx context.Context) error {
 	return o.alone.During(ctx, cfg, o.streams.Out, work)
 }
 
-// awaitBefore returns an error if a deletion would lose its deletion.before, or what deletion.wait keeps. Until then, the operator is needed.
+// awaitBefore returns an error if a deletion would lose its deletion.before, or what deletion.wait keeps. Until then, the operator is
+// needed.
 func (o *releaseOptions) awaitBefore(ctx context.Context, cfg *rest.Config, cluster kinds.Source, files []*load.File) error {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {

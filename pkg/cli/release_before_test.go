@@ -98,7 +98,8 @@ func TestReleaseKeepsOrphans(t *testing.T) {
 	conf, ns := filepath.Join(t.TempDir(), "operator.yaml"), testkit.Namespace(t)
 	write(t, conf, strings.NewReplacer("    kind: ConfigMap\n", "    kind: ConfigMap\n    deletionPolicy: Orphan\n",
 		"fieldManager: widgets", "fieldManager: test").Replace(read(t, good)))
-	owner := testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: w, finalizers: [tools.example.com/cleanup]}}")
+	owner := testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, "+
+		"metadata: {name: w, finalizers: [tools.example.com/cleanup]}}")
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept, labels: {tools.example.com/managed-by: widgets}, "+
 		"ownerReferences: [{apiVersion: tools.example.com/v1, kind: Widget, name: w, uid: "+string(owner.GetUID())+"}]}}")
 	for i, args := range [][]string{{"--dry-run"}, nil} {

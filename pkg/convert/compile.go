@@ -373,7 +373,8 @@ func (c *compiler) each(
 	}
 	items := [2]*cover{newCover(spokeItem), newCover(hubItem)}
 	for i, outer := range []*cover{spoke, hub} {
-		items[i].item, items[i].version, items[i].above = true, outer.version, slices.Concat(outer.above, []fieldpath.Path{there.from, there.to}[i])
+		items[i].item, items[i].version = true, outer.version
+		items[i].above = slices.Concat(outer.above, []fieldpath.Path{there.from, there.to}[i])
 	}
 	entry := spoke.entries[there.from.String()]
 	entry.items, entry.changed = &items, len(r.ToHub)+len(r.FromHub) > 0

@@ -161,6 +161,7 @@ func (c *Converter) Version(name string) *kinds.Version {
 	return c.Spokes[name].Version
 }
 
+// Knows returns an error for a version that the conversion does not have.
 func (c *Converter) Knows(version string) error {
 	if version != c.Hub.Name && c.Spokes[version] == nil {
 		return fmt.Errorf("version %s of %s is not in the conversion: it has %s, and the hub %s", version, c.Kind, c.Versions(), c.Hub.Name)
@@ -168,6 +169,7 @@ func (c *Converter) Knows(version string) error {
 	return nil
 }
 
+// VersionOf is the version that an object is written in; an error if the conversion does not have it.
 func (c *Converter) VersionOf(obj map[string]any) (string, error) {
 	text, _ := obj["apiVersion"].(string)
 	gv, err := schema.ParseGroupVersion(text)

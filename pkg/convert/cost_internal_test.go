@@ -25,7 +25,8 @@ func TestMaxCost(t *testing.T) {
 		if most > rules.CostPerObject {
 			t.Errorf("from %s: %d units are more than an object may cost", pair[0].Name, most)
 		}
-		g := generator.New(generator.Options{Seed: 1, Kind: c.Kind, Literals: c.Literals, Metadata: c.Metadata, Versions: pair[:], Others: pair[1:]})
+		g := generator.New(generator.Options{Seed: 1, Kind: c.Kind, Literals: c.Literals, Metadata: c.Metadata,
+			Versions: pair[:], Others: pair[1:]})
 		dearest := uint64(0)
 		var err error
 		for obj := range g.Sized(t.Context(), pair[0], pair[1]) {

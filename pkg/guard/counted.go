@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// CountOf counts the existing objects that a decision about w changes or deletes. recorded is what the status has of them. An object of another owner counts if it is about to
-// become ours.
+// CountOf counts the existing objects that a decision about w changes or deletes. recorded is what the status has of them. An object of
+// another owner counts if it is about to become ours.
 func CountOf(s *operator.Settings, w *operator.Desired, d operator.Decision, recorded []status.Recorded) Counted {
 	var c Counted
 	var changes []any
@@ -59,7 +59,8 @@ func CountOf(s *operator.Settings, w *operator.Desired, d operator.Decision, rec
 // may come after what is not ready yet, or wait for names.
 func goes(o operator.Outcome, outcomes []operator.Outcome, recorded []status.Recorded) bool {
 	waits := o.GoesLater || o.State == operator.StateSuperseded
-	return o.Action != operator.ActionNone || waits && !waited(o, recorded) || o.State == operator.StateSuperseded && replacesSuperseded(outcomes, o.Downstream)
+	return o.Action != operator.ActionNone || waits && !waited(o, recorded) ||
+		o.State == operator.StateSuperseded && replacesSuperseded(outcomes, o.Downstream)
 }
 
 // waited reports whether an object that goes later waited already when the status was written.
@@ -69,7 +70,8 @@ func waited(o operator.Outcome, recorded []status.Recorded) bool {
 	})
 }
 
-// countsAsDeleted reports whether guard counts a leftover that goes as deleted. Of rows, an orphan counts as well: source.deletes limits both.
+// countsAsDeleted reports whether guard counts a leftover that goes as deleted. Of rows, an orphan counts as well: source.deletes limits
+// both.
 func countsAsDeleted(s *operator.Settings, o operator.Outcome) bool {
 	return s.HasRows() || s.Config.Downstreams[o.Downstream].DeletionPolicy != config.DeletionOrphan
 }

@@ -175,7 +175,8 @@ func (f Feed) enqueueConcerned(i int, old, live *drift.Live) {
 	f.Reconciler.NoteOwner(old, live)
 	isSame := sync.OnceValue(func() bool { return old.EqualsExceptVersion(live) })
 	var seen []operator.Ref
-	for _, ref := range slices.Concat(marks.UpstreamsOf(f.Reconciler.Pipeline.Settings, live), marks.UpstreamsOf(f.Reconciler.Pipeline.Settings, old), f.Reconciler.Awaiting(live)) {
+	s := f.Reconciler.Pipeline.Settings
+	for _, ref := range slices.Concat(marks.UpstreamsOf(s, live), marks.UpstreamsOf(s, old), f.Reconciler.Awaiting(live)) {
 		if slices.Contains(seen, ref) {
 			continue
 		}

@@ -16,7 +16,9 @@ type Object struct {
 }
 
 // Object watches one object, with an identity's permissions. onResult is called with the result of every list and watch.
-func (f *Factory) Object(as connections.Identity, gvr schema.GroupVersionResource, at operator.Ref, heard func(Key, error)) (*Object, error) {
+func (f *Factory) Object(
+	as connections.Identity, gvr schema.GroupVersionResource, at operator.Ref, heard func(Key, error),
+) (*Object, error) {
 	key := Key{Identity: as, GVR: gvr, Namespace: at.Namespace, Fields: "metadata.name=" + at.Name, View: wholeView}
 	sub, err := f.subscribe(key, keepWhole, cache.ResourceEventHandlerFuncs{}, heard)
 	if err != nil {

@@ -93,8 +93,9 @@ func (c *Cluster) setEstablished(crd *apiextensionsv1.CustomResourceDefinition) 
 		"the initial names have been accepted")
 }
 
-func setCondition(now metav1.Time, crd *apiextensionsv1.CustomResourceDefinition, kind apiextensionsv1.CustomResourceDefinitionConditionType,
-	status apiextensionsv1.ConditionStatus, reason, message string) {
+func setCondition(now metav1.Time, crd *apiextensionsv1.CustomResourceDefinition,
+	kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus, reason, message string,
+) {
 	condition := apiextensionsv1.CustomResourceDefinitionCondition{Type: kind, Status: status, Reason: reason, Message: message,
 		LastTransitionTime: now}
 	i := slices.IndexFunc(crd.Status.Conditions, func(have apiextensionsv1.CustomResourceDefinitionCondition) bool {
@@ -111,7 +112,9 @@ func setCondition(now metav1.Time, crd *apiextensionsv1.CustomResourceDefinition
 }
 
 // writeStatus changes the status of a CustomResourceDefinition, or its finalizers, as its controllers do.
-func (c *Cluster) writeStatus(r *resource.Resource, live *unstructured.Unstructured, change func(*apiextensionsv1.CustomResourceDefinition)) {
+func (c *Cluster) writeStatus(
+	r *resource.Resource, live *unstructured.Unstructured, change func(*apiextensionsv1.CustomResourceDefinition),
+) {
 	crd, err := resource.ParseDefinition(live)
 	if err != nil {
 		panic(fmt.Sprintf("reading a stored CustomResourceDefinition: %v", err)) // as above
@@ -190,7 +193,8 @@ func (c *Cluster) cleanUp(r *resource.Resource, name string) {
 		return
 	}
 	c.writeStatus(r, definition(), func(crd *apiextensionsv1.CustomResourceDefinition) {
-		setCondition(c.now(), crd, apiextensionsv1.Terminating, apiextensionsv1.ConditionFalse, "InstanceDeletionCompleted", "removed all instances")
+		setCondition(c.now(), crd, apiextensionsv1.Terminating, apiextensionsv1.ConditionFalse,
+			"InstanceDeletionCompleted", "removed all instances")
 		crd.Finalizers = slices.DeleteFunc(crd.Finalizers, func(f string) bool { return f == apiextensionsv1.CustomResourceCleanupFinalizer })
 	})
 	if definition() == nil {

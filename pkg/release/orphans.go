@@ -19,7 +19,8 @@ import (
 )
 
 // orphans takes the owner references off what a changed config keeps (deletionPolicy: Orphan): without an operator, the garbage collector
-// would delete it with its upstream. A kind of which other downstreams are not kept is only named, since an object does not say of which it is.
+// would delete it with its upstream. A kind of which other downstreams are not kept is only named, since an object does not say of which
+// it is.
 func (r *Releaser) orphans(ctx context.Context, f *load.File, client *apply.Client, namespaces []string) error {
 	done := map[schema.GroupVersionKind]bool{}
 	for i := range f.Downstreams {

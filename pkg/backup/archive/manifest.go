@@ -22,7 +22,8 @@ import (
 
 const (
 	manifestName = "manifest.json"
-	Format       = 1
+	// Format is the version of how a backup is stored.
+	Format = 1
 )
 
 // Manifest says what a backup holds.
@@ -70,11 +71,13 @@ type Kind struct {
 // Name is RESOURCE.GROUP, as a CustomResourceDefinition is named.
 func (k *Kind) Name() string { return k.GVR().GroupResource().String() }
 
+// GVR is the resource that the objects were read from.
 func (k *Kind) GVR() schema.GroupVersionResource {
 	gv, _ := schema.ParseGroupVersion(k.APIVersion)
 	return gv.WithResource(k.Resource)
 }
 
+// GVK is the kind in the version that they were read in.
 func (k *Kind) GVK() schema.GroupVersionKind { return k.GVR().GroupVersion().WithKind(k.Kind) }
 
 // IsSecret reports whether the objects must neither be written in clear nor be printed.

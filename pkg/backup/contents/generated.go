@@ -12,7 +12,9 @@ import (
 )
 
 var (
+	// Jobs is a kind to which the API server adds values of this cluster.
 	Jobs = schema.GroupKind{Group: "batch", Kind: "Job"}
+	// Pods is another one.
 	Pods = schema.GroupKind{Kind: "Pod"}
 )
 

@@ -33,6 +33,7 @@ func current[T comparable](from, to []T, name T) (now T, renamed bool) {
 	return now, true
 }
 
+// Object gives an object of a resource the names of the current config in the place of those in the backup.
 func (r *Rename) Object(resource string, u *unstructured.Unstructured) {
 	if resource == r.From.Upstream {
 		r.finalizers(u)

@@ -32,6 +32,7 @@ func (o *Owner) String() string {
 	return what + " " + o.Name
 }
 
+// Owners are the owners that an object names, by reference or by the annotation of one of the operators.
 func Owners(u *unstructured.Unstructured, operators []archive.Operator) []Owner {
 	var list []Owner
 	for _, ref := range u.GetOwnerReferences() {
@@ -120,8 +121,8 @@ func (t *Translation) list(v []any) any {
 	return out
 }
 
-// isOfAnother reports whether an item of a status records an object that is of another owner by now, or that the original of a copy has still:
-// an operator takes what is recorded for its own.
+// isOfAnother reports whether an item of a status records an object that is of another owner by now, or that the original of a copy has
+// still: an operator takes what is recorded for its own.
 func (t *Translation) isOfAnother(item any) bool {
 	record, _ := item.(map[string]any)
 	uid, isRecord := record["uid"].(string)

@@ -122,6 +122,7 @@ func (p Place) IsIn(path fieldpath.Path) bool {
 	return true
 }
 
+// Get is the value there; not ok if there is none.
 func (p Place) Get(obj any, items Items) (value any, ok bool) {
 	last := p[len(p)-1]
 	switch at := p.parent(obj, items).(type) {
@@ -146,6 +147,7 @@ func (p Place) Set(obj, value any, items Items) {
 	}
 }
 
+// Remove takes the field out; items of lists stay.
 func (p Place) Remove(obj any, items Items) {
 	if at, ok := p.parent(obj, items).(map[string]any); ok {
 		if key, ok := p[len(p)-1].(string); ok {

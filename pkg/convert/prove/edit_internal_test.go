@@ -47,8 +47,8 @@ func edited(t *testing.T) *convert.Converter {
 	_, versions := readDefinition(t, "testdata/edited/crd.yaml")
 	c, problems := convert.Compile(&config.Conversion{Hub: "v1", Spokes: []config.Spoke{{Version: "v1beta1", Rules: []config.ConversionRule{
 		{Move: ".spec.e", Values: map[string]string{"big": "huge"}},
-	}}}, Preserve: &config.Preserve{Annotation: "example.com/kept"}}, convert.Options{Kind: schema.GroupKind{Group: "example.com", Kind: "Thing"},
-		Versions: versions})
+	}}}, Preserve: &config.Preserve{Annotation: "example.com/kept"}},
+		convert.Options{Kind: schema.GroupKind{Group: "example.com", Kind: "Thing"}, Versions: versions})
 	if len(problems) > 0 {
 		t.Fatal(problems[0])
 	}
@@ -115,7 +115,8 @@ func (e *editor) edit(ctx context.Context) string {
 	}
 	e.from.Coerce(rulesAlone)
 	has, want := back["spec"].(map[string]any)[name], rulesAlone["spec"].(map[string]any)[name]
-	if isScalar := reflect.TypeOf(now) == nil || reflect.TypeOf(now).Comparable(); isScalar && !places.Equal(before, now) && !places.Equal(has, want) {
+	isScalar := reflect.TypeOf(now) == nil || reflect.TypeOf(now).Comparable()
+	if isScalar && !places.Equal(before, now) && !places.Equal(has, want) {
 		return fmt.Sprintf("%s was edited in %s, and became %v instead of %v:\n%v\n%v", name, e.via.Name, has, want, obj, there)
 	}
 	return ""

@@ -24,9 +24,9 @@ func Samples(ctx context.Context, c *convert.Converter) []Sample {
 	var list []Sample
 	for _, name := range c.Versions() {
 		for _, pair := range [][2]string{{name, c.Hub.Name}, {c.Hub.Name, name}} {
-			p := &prover{Converter: c, from: c.Version(pair[0]), via: c.Version(pair[1]), generator: makerFor(c, 1, c.Version(pair[1]))}
+			from, maker := c.Version(pair[0]), makerFor(c, 1, c.Version(pair[1]))
 			for range sampleTries {
-				if obj, ok := p.generator.Make(ctx, p.from); ok {
+				if obj, ok := maker.Make(ctx, from); ok {
 					list = append(list, Sample{obj, schema.GroupVersion{Group: c.Kind.Group, Version: pair[1]}.String()})
 					break
 				}

@@ -81,7 +81,7 @@ func simpler(value any) func(func(any) bool) {
 }
 
 func simplerMap(value map[string]any, yield func(any) bool) {
-	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(value)), func(key string) bool { return kinds.IsHead(key) })
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(value)), kinds.IsHead)
 	for _, key := range keys {
 		without := maps.Clone(value)
 		delete(without, key)

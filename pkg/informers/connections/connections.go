@@ -45,8 +45,8 @@ func (i Identity) Forbidden(doing, needs string, err error) string {
 	}
 }
 
-// clients are the clients of one identity.
-type clients struct {
+// Clients are the clients of one identity.
+type Clients struct {
 	Objects dynamic.Interface
 	Packed  dynamic.Interface // brings upstreams packed
 }
@@ -59,7 +59,7 @@ type Connections struct {
 	Texts *kept.Texts
 
 	mu      sync.Mutex
-	clients map[Identity]clients
+	clients map[Identity]Clients
 }
 
 // NewConnections prepares connections. It sends no request.
@@ -73,27 +73,27 @@ func NewConnections(cfg *rest.Config) (*Connections, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection: %w", err)
 	}
-	c := &Connections{cfg: cfg, http: httpClient, Texts: kept.NewTexts(), clients: map[Identity]clients{}}
+	c := &Connections{cfg: cfg, http: httpClient, Texts: kept.NewTexts(), clients: map[Identity]Clients{}}
 	if c.clients[Identity{}], err = c.connect(httpClient); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *Connections) connect(httpClient *http.Client) (clients, error) {
+func (c *Connections) connect(httpClient *http.Client) (Clients, error) {
 	objects, err := kept.NewDynamic(c.cfg, httpClient, kept.ObjectCodec{})
 	if err != nil {
-		return clients{}, err
+		return Clients{}, err
 	}
 	packed, err := kept.NewDynamic(c.cfg, httpClient, kept.PackedCodec{Texts: c.Texts})
-	return clients{Objects: objects, Packed: packed}, err
+	return Clients{Objects: objects, Packed: packed}, err
 }
 
 // Objects is the client of an identity.
 func (c *Connections) Objects(i Identity) dynamic.Interface { return c.ClientsOf(i).Objects }
 
 // ClientsOf returns the clients of an identity.
-func (c *Connections) ClientsOf(i Identity) clients {
+func (c *Connections) ClientsOf(i Identity) Clients {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if made, ok := c.clients[i]; ok {

@@ -19,13 +19,26 @@ func identityOf(u *unstructured.Unstructured) identity {
 	return identity{Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion()}
 }
 
-// The fields that it has.
+// GetNamespace implements metav1.Object.
+func (i *identity) GetNamespace() string { return i.Namespace }
 
-func (i *identity) GetNamespace() string              { return i.Namespace }
-func (i *identity) SetNamespace(namespace string)     { i.Namespace = namespace }
-func (i *identity) GetName() string                   { return i.Name }
-func (i *identity) SetName(name string)               { i.Name = name }
-func (i *identity) GetUID() types.UID                 { return i.UID }
-func (i *identity) SetUID(uid types.UID)              { i.UID = uid }
-func (i *identity) GetResourceVersion() string        { return i.ResourceVersion }
+// SetNamespace implements metav1.Object.
+func (i *identity) SetNamespace(namespace string) { i.Namespace = namespace }
+
+// GetName implements metav1.Object.
+func (i *identity) GetName() string { return i.Name }
+
+// SetName implements metav1.Object.
+func (i *identity) SetName(name string) { i.Name = name }
+
+// GetUID implements metav1.Object.
+func (i *identity) GetUID() types.UID { return i.UID }
+
+// SetUID implements metav1.Object.
+func (i *identity) SetUID(uid types.UID) { i.UID = uid }
+
+// GetResourceVersion implements metav1.Object.
+func (i *identity) GetResourceVersion() string { return i.ResourceVersion }
+
+// SetResourceVersion implements metav1.Object.
 func (i *identity) SetResourceVersion(version string) { i.ResourceVersion = version }

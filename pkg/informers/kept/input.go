@@ -53,6 +53,7 @@ func (i *Input) Match() pipeline.Match { return i.match }
 // ByListing indexes the objects of inputs that are lists: by namespace, by namespace and key, and by key.
 const ByListing = "listing"
 
+// ListingsOf are the keys under which an input is found that is read as one of a list; none for any other object.
 func ListingsOf(obj any) ([]string, error) {
 	i, ok := obj.(*Input)
 	if !ok || !i.listed {

@@ -39,6 +39,7 @@ type packedExtras struct {
 	annotations map[string]string // of a bookmark, where an informer reads them
 }
 
+// MatchResult is what the match conditions said when the object was packed.
 func (p *Packed) MatchResult() (result pipeline.MatchResult) {
 	if p.extras != nil {
 		result = p.extras.match
@@ -158,6 +159,7 @@ func valuesOf(key string, text []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
+// Ref is where the object is.
 func (p *Packed) Ref() operator.Ref { return operator.Ref{Namespace: p.Namespace, Name: p.Name} }
 
 // AppliedBy reports whether the manager has an Apply entry.

@@ -19,6 +19,7 @@ type Texts struct {
 	kinds map[schema.GroupVersionKind]*kindTexts
 }
 
+// NewTexts returns an empty store of texts.
 func NewTexts() *Texts {
 	return &Texts{plain: newDictionary(nil), kinds: map[schema.GroupVersionKind]*kindTexts{}}
 }

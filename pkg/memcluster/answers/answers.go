@@ -24,12 +24,14 @@ func Unsupported(what string) error {
 	return Refusal(http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed, "the cluster in memory does not support "+what, nil)
 }
 
+// Refusal is an error as the API server answers with it.
 func Refusal(code int32, reason metav1.StatusReason, message string, details *metav1.StatusDetails) error {
 	return &apierrors.StatusError{
 		ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: details},
 	}
 }
 
+// MediaTypeRefused refuses a body that is in none of the accepted media types.
 func MediaTypeRefused(accepted string) error {
 	return Refusal(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
 		"the body of the request was in an unknown format - accepted media types include: "+accepted, nil)
@@ -46,6 +48,7 @@ func StatusOf(err error) metav1.Status {
 	return status
 }
 
+// Failure is the response that says an error.
 func Failure(request *http.Request, err error) *http.Response {
 	status := StatusOf(err)
 	answer := Response(request, int(status.Code), AsJSON, Encode(status))
@@ -55,6 +58,7 @@ func Failure(request *http.Request, err error) *http.Response {
 	return answer
 }
 
+// Response is a response with a body.
 func Response(request *http.Request, code int, contentType string, body []byte) *http.Response {
 	return &http.Response{
 		Status: strconv.Itoa(code) + " " + http.StatusText(code), StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -114,10 +118,12 @@ func InRequestedForm(request *http.Request, answer any) any {
 	return answer
 }
 
+// MetadataOnly reports whether a request asks for the metadata of objects alone.
 func MetadataOnly(request *http.Request) bool {
 	return strings.Contains(request.Header.Get("Accept"), ";as=PartialObjectMetadata")
 }
 
+// MetadataOf is an object as such a request gets it; a Status as it is.
 func MetadataOf(object map[string]any) map[string]any {
 	if object["kind"] == "Status" {
 		return object

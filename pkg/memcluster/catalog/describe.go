@@ -200,6 +200,7 @@ func (c *Catalog) openapi(gv schema.GroupVersion) []byte {
 			schemas[r.GVK.Kind] = kinds.ModelOf(r.GVK, s)
 		}
 	}
-	return answers.Encode(map[string]any{"openapi": "3.0.0", "info": map[string]string{"title": "Kubernetes", "version": "v" + kinds.BuiltinVersion()},
+	return answers.Encode(map[string]any{"openapi": "3.0.0",
+		"info":  map[string]string{"title": "Kubernetes", "version": "v" + kinds.BuiltinVersion()},
 		"paths": map[string]any{}, "components": map[string]any{"schemas": schemas}})
 }

@@ -111,7 +111,8 @@ func (r *Resource) View(u *unstructured.Unstructured) (*unstructured.Unstructure
 		return u, nil
 	}
 	if r.Custom == nil {
-		return nil, answers.Unsupported(fmt.Sprintf("reading as %s a %s that was written as %s", r.GVK.GroupVersion(), u.GetKind(), u.GetAPIVersion()))
+		return nil, answers.Unsupported(fmt.Sprintf("reading as %s a %s that was written as %s",
+			r.GVK.GroupVersion(), u.GetKind(), u.GetAPIVersion()))
 	}
 	u = u.DeepCopy()
 	u.SetAPIVersion(r.GVK.GroupVersion().String())
@@ -151,6 +152,7 @@ func (r *Resource) PrepareDefinition(u *unstructured.Unstructured, sub string) e
 	return nil
 }
 
+// AddStoredVersion notes that objects may be stored in the storage version from now on.
 func AddStoredVersion(crd *apiextensionsv1.CustomResourceDefinition) {
 	for _, v := range crd.Spec.Versions {
 		if v.Storage && !slices.Contains(crd.Status.StoredVersions, v.Name) {
@@ -159,6 +161,7 @@ func AddStoredVersion(crd *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
+// Invalid refuses an object for errors in its fields.
 func Invalid(u *unstructured.Unstructured, errs field.ErrorList) error {
 	return apierrors.NewInvalid(u.GroupVersionKind().GroupKind(), u.GetName(), errs)
 }

@@ -190,6 +190,7 @@ func DedupOwners(u *unstructured.Unstructured) {
 	}
 }
 
+// NameOf is the key of an object in the store of its resource.
 func NameOf(u *unstructured.Unstructured) types.NamespacedName {
 	return types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
 }
@@ -240,6 +241,7 @@ func (r *Resource) DeletionFinalizers(have []string, o *metav1.DeleteOptions) []
 	return out
 }
 
+// Equal reports whether two objects would be stored alike.
 func Equal(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(a.Object, b.Object)
 }
@@ -258,6 +260,7 @@ func (r *Resource) Item(u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
+// Blank is an object of a kind with nothing in it.
 func Blank(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gvk)
@@ -282,6 +285,7 @@ func InitNamespace(r *Resource, u *unstructured.Unstructured) {
 	u.Object["status"] = map[string]any{"phase": string(corev1.NamespaceActive)}
 }
 
+// IsNamespace reports whether the objects are Namespaces.
 func (r *Resource) IsNamespace() bool {
 	return r.GVK == corev1.SchemeGroupVersion.WithKind("Namespace")
 }

@@ -26,6 +26,7 @@ type Resource struct {
 	managers map[string]*managedfields.FieldManager
 }
 
+// DefinitionsResource is that of CustomResourceDefinitions.
 var DefinitionsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // BuiltinResources returns the built-in kinds that an API server serves by default.
@@ -45,6 +46,7 @@ func BuiltinResources() map[schema.GroupVersionResource]*Resource {
 var notStored = sets.New("Binding", "ComponentStatus", "Eviction", "PodStatusResult", "RangeAllocation", "Scale", "SerializedReference",
 	"TokenRequest")
 
+// IsReview reports whether an object is a question that is answered and not stored.
 func (r *Resource) IsReview() bool {
 	return r.GVK.Group == "authentication.k8s.io" || r.GVK.Group == "authorization.k8s.io"
 }
@@ -81,6 +83,7 @@ var withGeneration = sets.New("CronJob", "CustomResourceDefinition", "DaemonSet"
 	"PriorityLevelConfiguration", "ReplicaSet", "ReplicationController", "ResourceSlice", "StatefulSet", "ValidatingAdmissionPolicy",
 	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration")
 
+// HasGeneration reports whether the API server counts the generations of the objects.
 func (r *Resource) HasGeneration() bool { return r.Custom != nil || withGeneration.Has(r.GVK.Kind) }
 
 // updatedByVersion are the built-in kinds whose updates must contain a resourceVersion.
@@ -88,6 +91,7 @@ var updatedByVersion = sets.New("CSIDriver", "CSINode", "CSIStorageCapacity", "C
 	"LeaseCandidate", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "PodDisruptionBudget",
 	"RuntimeClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment")
 
+// RequiresVersion reports whether an update must have a resourceVersion.
 func (r *Resource) RequiresVersion() bool { return r.Custom != nil || updatedByVersion.Has(r.GVK.Kind) }
 
 // ReturnedOnDelete are the built-in kinds whose deletion returns the object, not a Status.
@@ -147,6 +151,7 @@ func (r *Resource) resetFields(sub string) map[fieldpath.APIVersion]fieldpath.Fi
 	return fieldpath.NewExcludeFilterSetMap(sets)
 }
 
+// TypeMeta is apiVersion and kind of the objects.
 func (r *Resource) TypeMeta() metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: r.GVK.GroupVersion().String(), Kind: r.GVK.Kind}
 }

@@ -31,6 +31,7 @@ type Store struct {
 	watches            map[*Stream]struct{}
 }
 
+// New returns an empty store, which calls deliver for each event of each watch.
 func New(deliver func(Watch, Event) Delivery) *Store {
 	return &Store{
 		Deliver:   deliver,

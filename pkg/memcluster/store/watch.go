@@ -65,7 +65,9 @@ type queued struct {
 }
 
 // Watch starts a watch of what is selected. slim: only metadata are sent.
-func (s *Store) Watch(ctx context.Context, selected *Selection, o *internalversion.ListOptions, userAgent string, slim bool) (*Stream, error) {
+func (s *Store) Watch(
+	ctx context.Context, selected *Selection, o *internalversion.ListOptions, userAgent string, slim bool,
+) (*Stream, error) {
 	version, err := s.ParseVersion(o.ResourceVersion)
 	if err != nil {
 		return nil, err
@@ -167,6 +169,7 @@ func (w *Stream) wake() {
 	}
 }
 
+// WatchResponse is the response to a watch, whose body is the stream.
 func WatchResponse(request *http.Request, w *Stream) *http.Response {
 	answer := answers.Response(request, http.StatusOK, answers.AsJSON, nil)
 	answer.Body, answer.ContentLength = w, -1

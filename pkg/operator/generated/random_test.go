@@ -12,7 +12,9 @@ import (
 // TestRandomText: a value has its length, every character of its set and no other, each about as often.
 func TestRandomText(t *testing.T) {
 	t.Parallel()
-	for _, set := range []config.Charset{config.CharsetAlphanumeric, config.CharsetAlphabetic, config.CharsetNumeric, config.CharsetHex, config.CharsetSymbols} {
+	sets := []config.Charset{config.CharsetAlphanumeric, config.CharsetAlphabetic, config.CharsetNumeric,
+		config.CharsetHex, config.CharsetSymbols}
+	for _, set := range sets {
 		t.Run(string(set), func(t *testing.T) {
 			t.Parallel()
 			const each = 2000

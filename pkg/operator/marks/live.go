@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// UpstreamsOf returns the upstreams in an object's owner marks; none of nil. An owner keeps its name as long as it keeps its uid, so the name is enough to
-// enqueue it; the reconciliation itself goes by uid.
+// UpstreamsOf returns the upstreams in an object's owner marks; none of nil. An owner keeps its name as long as it keeps its uid, so the
+// name is enough to enqueue it; the reconciliation itself goes by uid.
 func UpstreamsOf(s *operator.Settings, live *drift.Live) []operator.Ref {
 	if live == nil {
 		return nil

@@ -48,6 +48,13 @@ func RecordedGoing(
 			list = append(list, recordLeftover(s, o))
 		}
 	}
+	return recordBefore(s, list, upstream, d)
+}
+
+// recordBefore adds what is recorded of deletion.before.
+func recordBefore(
+	s *operator.Settings, list []status.Recorded, upstream *unstructured.Unstructured, d operator.Decision,
+) []status.Recorded {
 	have := s.RecordedBefore(upstream)
 	if d.Before != nil && decide.NeedsRecord(*d.Before) && !decide.BeforePassed(s, have) {
 		r := decide.BeforeRecord(s, *d.Before)

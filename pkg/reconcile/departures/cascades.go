@@ -46,6 +46,7 @@ func (c *Cascades) Inherit(from *Cascades) {
 	}
 }
 
+// Of is what the deletion of an upstream asks for, as far as a watch has shown it.
 func (c *Cascades) Of(uid types.UID) operator.Cascade {
 	c.mu.Lock()
 	defer c.mu.Unlock()

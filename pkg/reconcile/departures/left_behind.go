@@ -39,6 +39,7 @@ func (l *LeftBehind) Drop(ref operator.Ref) {
 	l.dropped[ref] = struct{}{}
 }
 
+// Take reports whether an upstream was left behind, and forgets it.
 func (l *LeftBehind) Take(ref operator.Ref) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

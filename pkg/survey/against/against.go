@@ -148,6 +148,18 @@ func pending(f *preview.Finding) bool {
 // changes prints what the new config would do now, less what the old one would do now, too. What the old one holds back is not its doing.
 func (t *transition) changes(was, is *reconcile.Current, had, f *preview.Finding) error {
 	carriesOut := t.carriesOut(had)
+	if err := t.finalizer(carriesOut, had, f); err != nil {
+		return err
+	}
+	for _, c := range f.Changes {
+		if err := t.change(t.oldDocument(was, c), documentOf(is, c), carriesOut, had, f, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *transition) finalizer(carriesOut bool, had, f *preview.Finding) error {
 	names := [2]string{t.old.Pipeline().Config.Conventions.Finalizer, t.new.Pipeline().Config.Conventions.Finalizer}
 	if !carriesOut || had.Finalizer != f.Finalizer || names[0] != names[1] {
 		for _, item := range findings.Finalizer(t.new.Pipeline(), f) {
@@ -156,29 +168,22 @@ func (t *transition) changes(was, is *reconcile.Current, had, f *preview.Finding
 			}
 		}
 	}
-	for _, c := range f.Changes {
-		item := findings.ItemOf(t.new.Pipeline(), f, c)
-		before, after := t.oldDocument(was, c), documentOf(is, c)
-		other := counterpart(had, c)
-		if carriesOut && other != nil && other.Action.Writes() && other.Action != preview.Refuse {
-			item.Diffs = without(item, findings.ItemOf(t.old.Pipeline(), had, *other))
-		}
-		same := c.Action == preview.None || other != nil && drift.Digest(before) == drift.Digest(after) &&
-			t.same(carriesOut, other, &c)
-		if same {
-			if err := t.unchanged(c); err != nil {
-				return err
-			}
-			continue
-		}
-		if !c.Leftover && !c.Action.Writes() && before != nil && after != nil {
-			item.Diffs = docdiff.Documents(before, after, item.Words)
-		}
-		if err := t.add(item); err != nil {
-			return err
-		}
-	}
 	return nil
+}
+
+// change prints what the new config would do about one object, for which the configs have the documents before and after.
+func (t *transition) change(before, after map[string]any, carriesOut bool, had, f *preview.Finding, c preview.Change) error {
+	item, other := findings.ItemOf(t.new.Pipeline(), f, c), counterpart(had, c)
+	if carriesOut && other != nil && other.Action.Writes() && other.Action != preview.Refuse {
+		item.Diffs = without(item, findings.ItemOf(t.old.Pipeline(), had, *other))
+	}
+	if c.Action == preview.None || other != nil && drift.Digest(before) == drift.Digest(after) && t.same(carriesOut, other, &c) {
+		return t.unchanged(c)
+	}
+	if !c.Leftover && !c.Action.Writes() && before != nil && after != nil {
+		item.Diffs = docdiff.Documents(before, after, item.Words)
+	}
+	return t.add(item)
 }
 
 // carriesOut reports whether the old config would carry out what is found by it: it does not observe, neither guard nor a doubt about rows
