@@ -28,7 +28,7 @@ func TestActivationNobodyTakesOver(t *testing.T) {
 		lease := func(token string) {
 			t.Helper()
 			now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
-			testkit.Apply(t, ns, "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: lock}, spec: {holderIdentity: stranger_1, "+
+			testkit.Apply(t, ns, "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: lock}, spec: {holderIdentity: another_1, "+
 				"leaseDurationSeconds: 60, acquireTime: '2026-01-02T03:04:05.000000Z', leaseTransitions: "+token+", renewTime: '"+now+"'}}")
 		}
 		fails := func(want string, timeout, waits time.Duration, work func(context.Context, *activationCommand) error) {
@@ -48,11 +48,11 @@ func TestActivationNobodyTakesOver(t *testing.T) {
 		handOver := func(ctx context.Context, o *activationCommand) error { return o.handover(ctx, f, store) }
 		lease("3")
 		fails("no other cluster has become active within 2s: is one running, and can it reach the Lease "+ns+"/lock? "+
-			"stranger has not handed over yet", 2*time.Second, 2*time.Second, handOver)
+			"another has not handed over yet", 2*time.Second, 2*time.Second, handOver)
 		fails("within 1m1s: ", time.Hour, 61*time.Second, handOver)
 		lease("3")
-		fails("Nobody holds the lock now: the first cluster that can takes it, also stranger if it runs", 2*time.Second, 2*time.Second,
-			func(ctx context.Context, o *activationCommand) error { return o.force(ctx, f, store, "stranger_1") })
+		fails("Nobody holds the lock now: the first cluster that can takes it, also another if it runs", 2*time.Second, 2*time.Second,
+			func(ctx context.Context, o *activationCommand) error { return o.force(ctx, f, store, "another_1") })
 		lease("2147483647")
 		fails("Lease "+ns+"/lock has the fencing token 2147483647, the greatest possible one", time.Hour, 0, handOver)
 	})
