@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -247,22 +246,6 @@ func TestMessagesHaveOneOrder(t *testing.T) {
 				t.Errorf("one refusal has %d messages: %q", len(seen), slices.Sorted(maps.Keys(seen)))
 			}
 		})
-	}
-}
-
-// TestReasonsAreListed checks that Reasons has every constant in the source.
-func TestReasonsAreListed(t *testing.T) {
-	src, err := os.ReadFile("reasons.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var declared []string
-	for _, m := range regexp.MustCompile(`(?m)^\tReason\w+ = "(\w+)"`).FindAllStringSubmatch(string(src), -1) {
-		declared = append(declared, m[1])
-	}
-	slices.Sort(declared)
-	if got := Reasons(); !slices.Equal(got, declared) {
-		t.Errorf("Reasons gives %v, declared are %v", got, declared)
 	}
 }
 

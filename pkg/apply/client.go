@@ -2,41 +2,16 @@ package apply
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 )
-
-// Target is the object that a request is for.
-type Target struct {
-	GVR       schema.GroupVersionResource
-	Namespace string // "" for a cluster-scoped kind
-	Name      string
-	// Yields means that an apply does not take fields from other managers.
-	Yields bool
-}
-
-// String returns "deployments.apps apps/web", or "namespaces web" for a cluster-scoped kind.
-func (t Target) String() string {
-	name := t.Name
-	if t.Namespace != "" {
-		name = t.Namespace + "/" + t.Name
-	}
-	return t.resource("") + " " + name
-}
-
-// resource returns the resource as in RBAC's documentation: deployments.apps, or deployments.apps/status for a subresource.
-func (t Target) resource(sub string) string {
-	s := t.GVR.GroupResource().String()
-	if sub != "" {
-		s += "/" + sub
-	}
-	return s
-}
 
 // Observer is called after each request. verb is apply, create (a dry run), patch, delete, get or list; resource is like
 // deployments.apps or deployments.apps/status; code is the HTTP status: 200 for every success, 0 if there was no response. It
@@ -78,14 +53,6 @@ func (c *Client) Get(ctx context.Context, t Target) (*unstructured.Unstructured,
 	return out, nil
 }
 
-// op describes a kind of request.
-type op struct {
-	verb  string // for observers
-	doing string // the start of errors
-	needs string // the required RBAC verbs
-	sub   string // the subresource
-}
-
 func (c *Client) resource(t Target) dynamic.ResourceInterface {
 	if t.Namespace == "" {
 		return c.dynamic.Resource(t.GVR)
@@ -106,7 +73,7 @@ func (c *Client) patch(ctx context.Context, o op, t Target, pt types.PatchType, 
 	}
 	opts.FieldManager = c.manager
 	if c.dry != nil {
-		opts.DryRun = c.dryRun()
+		opts.DryRun = []string{metav1.DryRunAll}
 	}
 	out, err := c.resource(t).Patch(ctx, t.Name, pt, data, opts, subs...)
 	if failed := c.done(o, t, err); failed != nil {
@@ -128,4 +95,61 @@ func (c *Client) done(o op, t Target, err error) *Error {
 		return nil
 	}
 	return &Error{Verb: o.verb, Target: t, Err: err, op: o}
+}
+
+// explainConflict finds the meaning of a 409 for a request with a uid. The API server returns 409 if the object is gone, if the
+// uid in the precondition differs, and for concurrent writes; only the text differs. A mistake would leave an object behind or
+// report it as lost, so this reads the object.
+func (c *Client) explainConflict(ctx context.Context, t Target, uid types.UID, e *Error) *Error {
+	if e = e.meaningFor(t); e.Meaning != nil {
+		return e
+	}
+	if apierrors.HasStatusCause(e.Err, metav1.CauseTypeFieldManagerConflict) {
+		return e.meaning(ErrOwned)
+	}
+	conflict := apierrors.IsConflict(e.Err)
+	if !conflict && !objectNotFound(e.Err, t) {
+		return e
+	}
+	live, err := c.Get(ctx, t)
+	switch {
+	case errors.Is(err, ErrGone):
+		return e.meaning(ErrGone)
+	case err == nil && live.GetUID() != uid:
+		return e.meaning(ErrReplaced)
+	case conflict:
+		return e.meaning(ErrConflict)
+	}
+	return e
+}
+
+// Latest is Get with only the right to list, which every client that watches a kind has.
+func (c *Client) Latest(ctx context.Context, t Target) (*unstructured.Unstructured, error) {
+	list, err := c.list(ctx, t, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, t.Name).String()})
+	if err != nil {
+		return nil, err
+	}
+	if len(list.Items) == 0 {
+		return nil, ErrGone
+	}
+	return &list.Items[0], nil
+}
+
+// Version returns the resource version of the API server's latest data of a kind: later changes have a later one. The target's
+// name is ignored.
+func (c *Client) Version(ctx context.Context, t Target) (string, error) {
+	list, err := c.list(ctx, t, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return "", err
+	}
+	return list.GetResourceVersion(), nil
+}
+
+// list lists from the API server, not from a cache.
+func (c *Client) list(ctx context.Context, t Target, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	list, err := c.resource(t).List(ctx, o)
+	if failed := c.done(op{verb: "list", doing: "reading", needs: "list"}, t, err); failed != nil {
+		return nil, failed.meaningFor(t)
+	}
+	return list, nil
 }

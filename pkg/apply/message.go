@@ -24,7 +24,7 @@ func (e *Error) explain() string {
 	case e.Meaning != nil:
 		return e.Meaning.Error()
 	}
-	if _, answered := status(e.Err); !answered {
+	if _, ok := status(e.Err); !ok {
 		return oneLineText(e.Err)
 	}
 	switch reason(e) {
@@ -32,15 +32,15 @@ func (e *Error) explain() string {
 		if Impersonating(e) {
 			return oneLineText(e.Err) // it says who needs which right
 		}
-		return oneLineText(e.Err) + "; needs: " + e.needs()
+		return oneLineText(e.Err) + "; needs: " + e.right()
 	case ReasonKindNotServed:
 		return e.notServed()
 	}
 	return oneLineText(e.Err)
 }
 
-// needs returns the right in RBAC's terms: "patch deployments.apps in namespace apps".
-func (e *Error) needs() string {
+// right returns the missing right in RBAC's terms: "patch deployments.apps in namespace apps".
+func (e *Error) right() string {
 	s := e.op.needs + " " + e.Target.resource(e.op.sub)
 	if e.Target.Namespace != "" {
 		s += " in namespace " + e.Target.Namespace

@@ -14,7 +14,7 @@ import (
 
 // reasonless are prefixes of messages of a 500 without reason, details and causes, although the document is invalid. The first
 // three are of server-side apply: the document does not fit the schema, or the Go type. The last two are of the store.
-var reasonless = []struct{ prefix, reason string }{
+var reasonless = []struct{ prefix, means string }{
 	{"failed to create typed patch object (", ReasonSchemaMismatch},
 	{"failed to convert patch object (", ReasonSchemaMismatch},
 	{"failed to convert new object (", ReasonSchemaMismatch},
@@ -25,7 +25,7 @@ var reasonless = []struct{ prefix, reason string }{
 func reasonProse(message string) string {
 	for _, p := range reasonless {
 		if strings.HasPrefix(message, p.prefix) {
-			return p.reason
+			return p.means
 		}
 	}
 	return ReasonInternalError

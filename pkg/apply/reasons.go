@@ -48,13 +48,3 @@ const (
 	// ReasonUnknown: none of the above.
 	ReasonUnknown = "Unknown"
 )
-
-// Reasons returns every reason, sorted, for documentation and for metrics that must exist from the start.
-func Reasons() []string {
-	return []string{
-		ReasonAlreadyExists, ReasonCanceled, ReasonChanged, ReasonConflict, ReasonDenied, ReasonForbidden, ReasonInternalError,
-		ReasonKindNotServed, ReasonNamespaceNotFound, ReasonNamespaceTerminating, ReasonNotFound, ReasonRejected,
-		ReasonReplaced, ReasonSchemaMismatch, ReasonThrottled, ReasonTooLarge, ReasonUnauthorized,
-		ReasonUnavailable, ReasonUnencodable, ReasonUnknown,
-	}
-}

@@ -45,7 +45,7 @@ func shownMessage(err error, reason string, words redact.Words) string {
 	case !answered:
 		return redact.Text(err, redact.NotQuoted)
 	case known && reason == ReasonForbidden && !Impersonating(err):
-		return "a right is missing; needs: " + e.needs()
+		return "a right is missing; needs: " + e.right()
 	case known && reason == ReasonKindNotServed && s.Reason == metav1.StatusReasonNotFound:
 		return e.notServed()
 	}

@@ -23,7 +23,7 @@ const createOnly = "1"
 // are t's. It needs the rights to create and to patch.
 func (c *Client) Create(ctx context.Context, t Target, obj map[string]any) (*unstructured.Unstructured, error) {
 	o := op{verb: "apply", doing: "creating", needs: "create and patch"}
-	out, failed := c.apply(ctx, o, t, document(t, obj, "", createOnly), false)
+	out, failed := c.sendApply(ctx, o, t, document(t, obj, "", createOnly), false)
 	if failed == nil {
 		return out, nil
 	}
@@ -72,17 +72,17 @@ func (c *Client) applyTo(ctx context.Context, o op, t Target, uid types.UID, res
 	if uid == "" {
 		return nil, &Error{Verb: o.verb, Target: t, Err: errNoUID, op: o}
 	}
-	out, failed := c.apply(ctx, o, t, document(t, obj, uid, resourceVersion), dryRun)
+	out, failed := c.sendApply(ctx, o, t, document(t, obj, uid, resourceVersion), dryRun)
 	if failed != nil {
 		return nil, c.explainConflict(ctx, t, uid, failed)
 	}
 	return out, nil
 }
 
-// apply sends one server-side apply, forced unless the target yields. The validation is strict: today API servers refuse
+// sendApply sends one server-side apply, forced unless the target yields. The validation is strict: today API servers refuse
 // unknown fields in an apply at every level, and one that honors the level must not drop fields, because that would be drift
 // forever.
-func (c *Client) apply(ctx context.Context, o op, t Target, doc map[string]any, dryRun bool) (*unstructured.Unstructured, *Error) {
+func (c *Client) sendApply(ctx context.Context, o op, t Target, doc map[string]any, dryRun bool) (*unstructured.Unstructured, *Error) {
 	force := !t.Yields
 	opts := metav1.PatchOptions{Force: &force, FieldValidation: metav1.FieldValidationStrict}
 	if dryRun {
