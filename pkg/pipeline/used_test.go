@@ -18,7 +18,9 @@ import (
 // What would be deleted with a Namespace, or a definition, holds it as long as it must stay, and what is kept keeps it: whatever has the two
 // go. The first downstream is the Namespace, the second one is in it, the third is elsewhere.
 func TestHoldsContents(t *testing.T) {
+	custom := func(op *config.Operator) { op.Downstreams[1].APIVersion, op.Downstreams[1].Kind = "example.com/v1", "Widget" }
 	definition := func(op *config.Operator) {
+		custom(op)
 		op.Downstreams[0].APIVersion, op.Downstreams[0].Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
 	}
 	kept := func(op *config.Operator) { op.Downstreams[1].DeletionPolicy = config.DeletionOrphan }
@@ -53,16 +55,24 @@ func TestHoldsContents(t *testing.T) {
 		says    string // the message of the first one
 	}{
 		{reason: "all go at once", want: "Delete/Delete/Delete"},
-		{reason: "one waits for another one", config: changes{after(2, "inner")}, want: "None/None/Delete", alone: "Delete/Delete/Delete",
+		{reason: "what is in it has an operator of its own", config: changes{custom}, want: "None/Delete/Delete",
 			says: "it stays until Widget apps/inner, which is in it, is gone"},
+		{reason: "that is terminating", config: changes{custom}, change: terminates(1), want: "None/None/Delete",
+			says: "it stays until Widget apps/inner, which is in it, is gone"},
+		{reason: "that is gone", config: changes{custom}, change: gone(1), want: "Delete/Delete"},
+		{reason: "that comes after the Namespace", config: changes{custom, after(1, "holder")}, want: "None/Delete/Delete",
+			says: "it stays until Widget apps/inner, which"},
+		{reason: "the Namespace comes after that", config: changes{custom, after(0, "inner")}, want: "Delete/None/Delete", alone: "None/Delete/Delete"},
+		{reason: "one waits for another one", config: changes{after(2, "inner")}, want: "None/None/Delete", alone: "Delete/Delete/Delete",
+			says: "it stays until Service apps/inner, which is in it, is gone"},
 		{reason: "that one is terminating", config: changes{after(2, "inner")}, change: terminates(2), want: "None/None/None", alone: "Delete/Delete/None"},
 		{reason: "it is terminating itself", config: changes{after(2, "inner")}, change: terminates(1), want: "Delete/None/Delete"},
 		{reason: "it is elsewhere", config: changes{after(1, "elsewhere")}, want: "Delete/Delete/None", alone: "Delete/Delete/Delete"},
 		{reason: "the Namespace comes after what is in it", config: changes{after(0, "inner")}, want: "Delete/None/Delete", alone: "Delete/Delete/Delete"},
 		{reason: "so through another one", config: changes{after(2, "inner"), after(0, "elsewhere")}, want: "Delete/None/None", alone: "Delete/Delete/Delete"},
-		{reason: "it may be there", change: unread, want: "None/Delete", says: "it stays until Widget apps/inner, which is in it, can be read"},
+		{reason: "it may be there", change: unread, want: "None/Delete", says: "it stays until Service apps/inner, which is in it, can be read"},
 
-		{reason: "it is kept", config: changes{kept}, want: "Release/None/Delete", says: "it is kept, since Widget apps/inner, which deletionPolicy Orphan keeps, is in it"},
+		{reason: "it is kept", config: changes{kept}, want: "Release/None/Delete", says: "it is kept, since Service apps/inner, which deletionPolicy Orphan keeps, is in it"},
 		{reason: "then the Namespace is ours no more", config: changes{kept}, change: gone(0), want: "Release/Delete"},
 		{reason: "it is kept, and another one comes after it", config: changes{kept, after(2, "inner")}, want: "Release/None/Delete"},
 		{reason: "it is kept, and the Namespace comes after it", config: changes{kept, after(0, "inner")}, want: "Release/None/Delete"},
@@ -74,21 +84,20 @@ func TestHoldsContents(t *testing.T) {
 		{reason: "both are kept", config: changes{kept, func(op *config.Operator) { op.Downstreams[0].DeletionPolicy = config.DeletionOrphan }}, want: "Release/Release/Delete"},
 		{reason: "the collector would delete the Namespace", config: changes{kept}, change: func(in *operator.Input) { in.Leftovers[0].Live.Owners = ourLive().Owners }, want: "Release/None/Delete"},
 		{reason: "one of the kind is kept", config: changes{definition, kept}, want: "Release/None/Delete", says: "is of this kind"},
-		{reason: "one of the kind waits", config: changes{definition, after(2, "inner")}, want: "None/None/Delete", alone: "Delete/Delete/Delete", says: "of this kind"},
+		{reason: "one of the kind waits", config: changes{definition, after(2, "inner")}, want: "None/None/Delete", alone: "None/Delete/Delete", says: "of this kind"},
 		{reason: "one of a kind that cannot be listed may be in it", config: changes{after(1, "elsewhere")}, change: func(in *operator.Input) {
 			in.Unread, in.Leftovers = []operator.Owned{{Downstream: 1, Live: &drift.Live{}}}, append(in.Leftovers[:1:1], in.Leftovers[2])
-		}, want: "None/None", alone: "None/Delete", says: "it stays until any Widget, which is in it, can be read"},
+		}, want: "None/None", alone: "None/Delete", says: "it stays until any Service, which is in it, can be read"},
 		{reason: "all are kept", change: func(in *operator.Input) { in.Cascade = operator.CascadeOrphan }, want: "Delete/Delete/Delete", deleted: "Release/Release/Release"},
 	} {
 		p := onePipeline(func(op *config.Operator) {
 			d := op.Downstreams[0]
 			op.Downstreams = nil
 			for _, name := range []string{"holder", "inner", "elsewhere"} {
-				d.Name, d.APIVersion, d.Kind = name, "example.com/v1", "Widget"
+				d.Name, d.APIVersion, d.Kind = name, "v1", "Service"
 				op.Downstreams = append(op.Downstreams, d)
 			}
-			op.Downstreams[0].APIVersion, op.Downstreams[0].Kind = "v1", "Namespace"
-			op.Downstreams[2].Kind = "Gadget"
+			op.Downstreams[0].Kind, op.Downstreams[2].Kind = "Namespace", "Secret"
 			for _, change := range row.config {
 				change(op)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -249,7 +250,7 @@ func wanted(c *contents, outcomes []operator.Outcome) string {
 	return ""
 }
 
-// hold lets what is to be deleted wait for an object that is wanted, must stay, or could not be read. One that itself waits for what is to
+// hold lets what is to be deleted wait for an object that is wanted, must stay, could not be read, or is of a custom kind. One that itself waits for what is to
 // be deleted, because it comes before it, is deleted with it.
 func hold(c *contents, in operator.Input, holder *operator.Outcome, outcomes, left []operator.Outcome) {
 	collected := holder.State == operator.StateDelete && in.Upstream.GetDeletionTimestamp() != nil
@@ -268,8 +269,10 @@ func hold(c *contents, in operator.Input, holder *operator.Outcome, outcomes, le
 	before := allBefore(c.Settings, holder.Downstream)
 	for _, o := range left {
 		goesBefore := o.GoesLater && slices.Contains(before, o.Downstream)
-		stays := o.Action == operator.ActionNone && !o.Live.Deleting && o.State != operator.StateDelete && !goesBefore
-		if stays && has(c, o.Downstream, o.Target) {
+		stays := o.Action == operator.ActionNone && !o.Live.Deleting && o.State != operator.StateDelete
+		// Its operator may have to work in the namespace before it is gone, which a terminating one refuses.
+		isCustom := !kinds.IsBuiltin(c.Downstreams[o.Downstream].GVK().GroupKind())
+		if (stays || isCustom) && !goesBefore && has(c, o.Downstream, o.Target) {
 			wait(named(c.Settings, o.Downstream, o.Target), "is gone")
 			return
 		}
