@@ -94,20 +94,20 @@ conventions:
 
 // own are the lines of conventions that a new operator has for itself: what must be its own, and what the file found does
 // not have.
-func (s *Conventions) own(operator string, needsFinalizer bool) string {
+func (s *Conventions) own(name string, finalizes bool) string {
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, "  "+format+"\n", args...) }
-	line("fieldManager: %s", operator)
+	line("fieldManager: %s", name)
 	if !s.Found || !hasConstant(s.has.Labels) {
-		line("labels: {%s/managed-by: %s}", s.Domain, operator)
+		line("labels: {%s/managed-by: %s}", s.Domain, name)
 	}
 	if s.Found && s.has.Hash.Annotation == "" && s.has.Hash.Label == "" {
 		line("hash: {annotation: %s/spec-hash}", s.Domain)
 	}
-	if s.Found && s.has.Owner.Annotation == "" && needsFinalizer {
+	if s.Found && s.has.Owner.Annotation == "" && finalizes {
 		line("owner: {annotation: %s/owner}", s.Domain)
 	}
-	line("finalizer: %s/%s", s.Domain, operator)
+	line("finalizer: %s/%s", s.Domain, name)
 	return strings.TrimRight(out.String(), "\n")
 }
 

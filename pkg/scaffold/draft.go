@@ -5,7 +5,10 @@ import (
 	"io"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
@@ -59,7 +62,7 @@ func (m *Manifests) Draft(o Options) (*Draft, error) {
 		d.Name = commonName(m.list)
 	}
 	d.makeSample()
-	if err := d.templates(); err != nil {
+	if err := d.makeTemplates(); err != nil {
 		return nil, err
 	}
 	if len(d.holes) == 0 {
@@ -102,8 +105,8 @@ func (d *Draft) makeSample() {
 	d.sample = map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": d.Name}, "spec": spec}
 }
 
-// templates puts expressions into the manifests.
-func (d *Draft) templates() error {
+// makeTemplates puts expressions into the manifests.
+func (d *Draft) makeTemplates() error {
 	op := d.operator
 	var texts []string
 	for _, one := range op.manifests {
@@ -175,4 +178,20 @@ func (d *Draft) Describe(w io.Writer) {
 
 func (d *Draft) note(format string, args ...any) {
 	d.Notes = append(d.Notes, fmt.Sprintf(format, args...))
+}
+
+// givesBack holds a template to the manifest that it was made of: for the sample it has to give the same.
+func (s *source) givesBack(template string, around [2]string, sample map[string]any) error {
+	t, err := render.Compile(template, render.Options{Left: around[0], Right: around[1]})
+	var got map[string]any
+	if err == nil {
+		got, err = t.Execute(render.Data{Upstream: sample})
+	}
+	if err == nil && !equality.Semantic.DeepEqual(got, s.value) {
+		err = fmt.Errorf("it gives another object than the manifest")
+	}
+	if err != nil {
+		return fmt.Errorf("making a template of %s: %w", s.where, err)
+	}
+	return nil
 }

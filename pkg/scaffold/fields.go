@@ -2,7 +2,6 @@ package scaffold
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/crdschema"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -14,31 +13,6 @@ type branch struct {
 	fields map[string]*branch
 	schema crdschema.Node // of a leaf
 	value  any            // the sample's
-}
-
-// grow builds the tree of the fields that holes name. That a field is a value in one hole and a map in another is an
-// error.
-func grow(holes []*hole) (*branch, error) {
-	root := &branch{fields: map[string]*branch{}}
-	for _, h := range holes {
-		at := root
-		for i, name := range h.field {
-			if at.fields == nil {
-				return nil, requestf("field %s is a value, so it has no field %s", strings.Join(h.field[:i], "."), name)
-			}
-			next, ok := at.fields[name]
-			if !ok {
-				next = &branch{fields: map[string]*branch{}}
-				at.fields[name] = next
-			}
-			at = next
-		}
-		if len(at.fields) > 0 {
-			return nil, requestf("field %s is a map of fields, so it is not a value", strings.Join(h.field, "."))
-		}
-		at.fields, at.schema, at.value = nil, inferred(h.value, h.path), h.value
-	}
-	return root, nil
 }
 
 // definition is the schema of a branch. Numbers and booleans get the manifest's value as default; text, maps and lists

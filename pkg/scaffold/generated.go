@@ -2,7 +2,6 @@ package scaffold
 
 import (
 	"encoding/base64"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -76,13 +75,4 @@ func (d *Draft) occursElsewhere(value string, encoded bool) bool {
 		visit(s.value, false)
 	}
 	return times > 1
-}
-
-// generatedLines are the lines of a downstream that say what is generated; empty for nothing.
-func (s *source) generatedLines() string {
-	var items []string
-	for _, path := range s.generated {
-		items = append(items, fmt.Sprintf("{path: %q, length: 32}", path))
-	}
-	return strings.Join(items, ", ")
 }

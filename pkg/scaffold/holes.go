@@ -190,3 +190,28 @@ func literal(value any) string {
 	}
 	return fmt.Sprint(value)
 }
+
+// grow builds the tree of the fields that holes name. That a field is a value in one hole and a map in another is an
+// error.
+func grow(holes []*hole) (*branch, error) {
+	root := &branch{fields: map[string]*branch{}}
+	for _, h := range holes {
+		at := root
+		for i, name := range h.field {
+			if at.fields == nil {
+				return nil, requestf("field %s is a value, so it has no field %s", strings.Join(h.field[:i], "."), name)
+			}
+			next, ok := at.fields[name]
+			if !ok {
+				next = &branch{fields: map[string]*branch{}}
+				at.fields[name] = next
+			}
+			at = next
+		}
+		if len(at.fields) > 0 {
+			return nil, requestf("field %s is a map of fields, so it is not a value", strings.Join(h.field, "."))
+		}
+		at.fields, at.schema, at.value = nil, inferred(h.value, h.path), h.value
+	}
+	return root, nil
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/manifest"
 )
 
 // Manifests are the objects that follow from one custom resource, each with a name as downstream and in the namespace that
@@ -77,4 +78,63 @@ func (m *Manifests) distinct() error {
 
 func (m *Manifests) note(format string, args ...any) {
 	m.notes = append(m.notes, fmt.Sprintf(format, args...))
+}
+
+// readAll reads every object of the files, those of Lists one by one.
+func readAll(paths []string, stdin io.Reader) ([]*source, error) {
+	var manifests []*source
+	for _, path := range paths {
+		found, err := readFile(path, stdin)
+		if err != nil {
+			return nil, fmt.Errorf("reading manifests: %w", err)
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("reading manifests: %s contains no object", path)
+		}
+		manifests = append(manifests, found...)
+	}
+	return manifests, nil
+}
+
+func readFile(path string, stdin io.Reader) ([]*source, error) {
+	documents, err := manifest.Read(path, stdin)
+	if err != nil {
+		return nil, err
+	}
+	var manifests []*source
+	for _, d := range documents {
+		found, err := manifestsOf(d)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", d, manifest.OneLine(err))
+		}
+		manifests = append(manifests, found...)
+	}
+	return manifests, nil
+}
+
+// manifestsOf makes a manifest of a document, or one of each item of a List.
+func manifestsOf(d manifest.Document) ([]*source, error) {
+	value, root, err := readBoth(d)
+	if err != nil || value == nil {
+		return nil, err
+	}
+	kind, _ := value["kind"].(string)
+	items, isList := value["items"].([]any)
+	if !isList || !strings.HasSuffix(kind, "List") {
+		s, err := newManifest(value, root, d.String())
+		return []*source{s}, err
+	}
+	var manifests []*source
+	for i, item := range items {
+		object, ok := item.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("items[%d] is not an object", i)
+		}
+		s, err := newManifest(object, mapEntry(root, "items").Content[i], d.String())
+		if err != nil {
+			return nil, fmt.Errorf("items[%d]: %w", i, err)
+		}
+		manifests = append(manifests, s)
+	}
+	return manifests, nil
 }

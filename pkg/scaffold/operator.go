@@ -5,10 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
@@ -55,22 +52,6 @@ func (m *marks) template(text string, around [2]string) string {
 		pairs = append(pairs, fmt.Sprintf("%s%dz", m.stem, i), left+" "+expression+" "+right)
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
-}
-
-// givesBack holds a template to the manifest that it was made of: for the sample it has to give the same.
-func (s *source) givesBack(template string, around [2]string, sample map[string]any) error {
-	t, err := render.Compile(template, render.Options{Left: around[0], Right: around[1]})
-	var got map[string]any
-	if err == nil {
-		got, err = t.Execute(render.Data{Upstream: sample})
-	}
-	if err == nil && !equality.Semantic.DeepEqual(got, s.value) {
-		err = fmt.Errorf("it gives another object than the manifest")
-	}
-	if err != nil {
-		return fmt.Errorf("making a template of %s: %w", s.where, err)
-	}
-	return nil
 }
 
 // operator is a config that is about to be written.
@@ -134,7 +115,7 @@ func (o *operator) needsFinalizer() bool {
 
 // isScaled reports whether another of the manifests is an autoscaler of this one, whose replicas are then not ours to keep.
 func (o *operator) isScaled(s *source) bool {
-	return s.has("spec", "replicas") && slices.ContainsFunc(o.manifests, func(other *source) bool {
+	return s.holds("spec", "replicas") && slices.ContainsFunc(o.manifests, func(other *source) bool {
 		spec, _ := other.value["spec"].(map[string]any)
 		target, _ := spec["scaleTargetRef"].(map[string]any)
 		return target["kind"] == s.kind.Kind && target["name"] == s.name

@@ -117,10 +117,3 @@ func definitionIn(documents []manifest.Document) (*Upstream, error) {
 	}
 	return found[0], nil
 }
-
-func textAt(n *yaml.Node, key string) string {
-	if n = mapEntry(n, key); n == nil {
-		return ""
-	}
-	return n.Value
-}

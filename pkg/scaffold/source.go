@@ -10,7 +10,31 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+// source is an object on its way to become a downstream: as its author wrote it, and as kubectl reads it. The two are
+// changed together.
+type source struct {
+	where string // file and document
+	// downstream is the name that it gets in the config.
+	downstream string
+	kind       schema.GroupVersionKind
+	namespaced bool
+	// name and namespace are the manifest's own.
+	name, namespace string
+
+	root  *yaml.Node
+	value map[string]any
+	// bound are the nodes that hold a mark in place of the author's text.
+	bound map[*yaml.Node]bool
+	// anyNamespace: its namespace follows from the custom resource.
+	anyNamespace bool
+	// dropped are fields that were left out, since an API server had set them.
+	dropped []string
+	// generated are the paths of values that are random.
+	generated []string
+}
 
 // newManifest takes an object apart: what identifies it, and what a template says of it. Status and everything that an API
 // server or its clients have set by themselves is left out.
@@ -47,7 +71,7 @@ var assigned = map[string][]string{
 }
 
 func (s *source) clean() {
-	live := s.has("metadata", "uid")
+	live := s.holds("metadata", "uid")
 	lead := s.root.Content[0].HeadComment
 	s.drop("apiVersion")
 	s.drop("kind")
@@ -108,14 +132,14 @@ func (s *source) note(dropped bool, field string) {
 	}
 }
 
-func (s *source) has(path ...string) bool {
+func (s *source) holds(path ...string) bool {
 	_, ok, err := unstructured.NestedFieldNoCopy(s.value, path...)
 	return ok && err == nil
 }
 
 // drop leaves a field out; false: there was none.
 func (s *source) drop(path ...string) bool {
-	if !s.has(path...) {
+	if !s.holds(path...) {
 		return false
 	}
 	n, last := s.root, path[len(path)-1]
@@ -162,4 +186,13 @@ func (s *source) setNamespace() {
 	key, value := &yaml.Node{Kind: yaml.ScalarNode, Value: "namespace"}, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s.namespace}
 	n := mapEntry(s.root, "metadata")
 	n.Content = append(n.Content, key, value)
+}
+
+// generatedLines are the lines of a downstream that say what is generated; empty for nothing.
+func (s *source) generatedLines() string {
+	var items []string
+	for _, path := range s.generated {
+		items = append(items, fmt.Sprintf("{path: %q, length: 32}", path))
+	}
+	return strings.Join(items, ", ")
 }
