@@ -11,7 +11,8 @@ import (
 var layers = [][]string{
 	{"cmd/corollary"},
 	{"pkg/cli"},
-	{"pkg/cli/check", "pkg/cli/convert", "pkg/cli/crd", "pkg/cli/generate"},
+	{"pkg/cli/check", "pkg/cli/convert", "pkg/cli/crd", "pkg/cli/generate", "pkg/cli/inspect", "pkg/cli/offline", "pkg/cli/operate",
+		"pkg/cli/run", "pkg/cli/stored"},
 	{"pkg/cli/command"},
 	{"pkg/process"},
 	{"pkg/backup/selection", "pkg/described", "pkg/release", "pkg/survey/against", "pkg/survey/explain", "pkg/survey/sqlite"},

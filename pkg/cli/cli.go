@@ -12,6 +12,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli/convert"
 	"github.com/corollary-dev/corollary/pkg/cli/crd"
 	"github.com/corollary-dev/corollary/pkg/cli/generate"
+	"github.com/corollary-dev/corollary/pkg/cli/inspect"
+	"github.com/corollary-dev/corollary/pkg/cli/offline"
+	"github.com/corollary-dev/corollary/pkg/cli/operate"
+	"github.com/corollary-dev/corollary/pkg/cli/run"
+	"github.com/corollary-dev/corollary/pkg/cli/stored"
 )
 
 // IO is what a command reads and writes.
@@ -19,7 +24,7 @@ type IO = command.IO
 
 // System returns the IO of this process.
 func System() command.IO {
-	return command.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ(), Program: os.Args[0], Logs: setLoggers}
+	return command.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ(), Program: os.Args[0], Logs: run.SetLoggers}
 }
 
 // Main runs the command that args (without the program's name) ask for and returns the exit code: 0 where all went
@@ -68,13 +73,12 @@ Corollary keeps the cluster that way.`,
 	root.SetFlagErrorFunc(command.FlagError)
 	root.SetUsageFunc(usage)
 	root.SetVersionTemplate("{{ .Version }}\n")
-	root.AddCommand(newRun(streams), newConfirm(streams), check.New(streams), newRender(streams), newRelease(streams), newSchema(streams),
+	root.AddCommand(offline.Commands(streams)...)
+	root.AddCommand(inspect.Commands(streams)...)
+	root.AddCommand(operate.Commands(streams)...)
+	root.AddCommand(stored.Commands(streams)...)
+	root.AddCommand(check.New(streams), convert.New(streams), crd.New(streams), generate.New(streams), run.New(streams), newSchema(streams),
 		newVersion(streams))
-	root.AddCommand(generate.New(streams), newInit(streams), newTest(streams))
-	root.AddCommand(convert.New(streams), newMigrate(streams), crd.New(streams))
-	root.AddCommand(newPlan(streams), newGet(streams), newExport(streams), newWhy(streams), newReconcile(streams), newActivation(streams),
-		newShards(streams))
-	root.AddCommand(newBackup(streams), newRestore(streams))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	nameShell(root)

@@ -2,9 +2,6 @@ package cli
 
 import "github.com/corollary-dev/corollary/pkg/cli/command"
 
-// UntilSignal lets a test interrupt it as a process of its own.
-var UntilSignal = command.UntilSignal
-
 // Connects reports whether a command has the flags of a connection to an API server.
 func Connects(args []string) bool {
 	cmd, _, err := newRoot(command.IO{}).Find(args)

@@ -6,12 +6,10 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/cli"
 )
 
 func TestMain(m *testing.M) {
 	runAsCommand()
 	runAsHanging()
-	cli.RunAsLogging()
 	testkit.Main(m, testkit.WithCRDs("testdata/offline/crd.yaml"), testkit.WithAudit(), testkit.WithParallel(8))
 }

@@ -7,13 +7,11 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/cli"
 )
 
 func TestMain(m *testing.M) {
 	runAsCommand()
 	runAsHanging()
-	cli.RunAsLogging()
 	if err := testkit.Parallel(16); err != nil { // most of them wait for processes
 		panic(err)
 	}

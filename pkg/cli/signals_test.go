@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/cli"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 )
 
 // asHanging is the variable that makes the test binary wait for a signal and then hang, as a stop that takes long.
@@ -22,7 +22,7 @@ func runAsHanging() {
 	if os.Getenv(asHanging) == "" {
 		return
 	}
-	ctx, stop := cli.UntilSignal(context.Background())
+	ctx, stop := command.UntilSignal(context.Background())
 	defer stop()
 	fmt.Println("ready")
 	<-ctx.Done()

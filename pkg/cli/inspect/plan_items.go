@@ -1,0 +1,92 @@
+package inspect
+
+import (
+	"context"
+
+	"github.com/corollary-dev/corollary/pkg/cli/command"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
+	"github.com/corollary-dev/corollary/pkg/survey"
+	"github.com/corollary-dev/corollary/pkg/survey/findings"
+)
+
+// planning makes a plan and prints it as it goes.
+type planning struct {
+	options *planOptions
+	line    *progressLine
+	printer planPrinter
+	counts  map[string]int
+}
+
+// planPrinter writes items in their order. stop ends an incomplete plan, after an error.
+type planPrinter interface {
+	item(findings.Item) error
+	stop() error
+	end(counts map[string]int) error
+}
+
+func newPlanning(o *planOptions, line *progressLine) *planning {
+	p := &planning{options: o, line: line, counts: map[string]int{}}
+	if o.output.Value == "json" {
+		p.printer = &planJSON{w: o.streams.Out}
+	} else {
+		p.printer = &planText{w: o.streams.Out, painter: o.color.Painter(o.streams), noDiff: o.noDiff}
+	}
+	return p
+}
+
+// operator plans one operator.
+func (p *planning) operator(ctx context.Context, v *survey.Survey) error {
+	return p.visit(ctx, v, v.Refs(), func(f *preview.Finding) error {
+		for _, item := range findings.Items(v.Pipeline(), f) {
+			if err := p.add(item); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// visit looks at upstreams, and says where the operator's guard would hold up what is found.
+func (p *planning) visit(ctx context.Context, v *survey.Survey, refs []operator.Ref, plan func(*preview.Finding) error) error {
+	held, err := v.VisitCounting(ctx, refs, plan)
+	if err != nil || held == nil {
+		return err
+	}
+	if held.Confirmed {
+		p.line.note("operator %s: %s: that is confirmed, with the digest %s, so run does it", v.Pipeline().Name, held.Text, held.Digest)
+	} else {
+		p.line.note("operator %s: %s: run waits until that is confirmed, with the digest %s", v.Pipeline().Name, held.Text, held.Digest)
+	}
+	return nil
+}
+
+// add counts an item, and prints it where it is worth it.
+func (p *planning) add(item findings.Item) error {
+	p.counts[item.Action]++
+	if item.Action == string(preview.None) {
+		return nil
+	}
+	p.line.clear()
+	return p.printer.item(item)
+}
+
+// end prints the counts. The error is the exit code that says that something would change.
+func (p *planning) end() error {
+	if err := p.printer.end(p.counts); err != nil {
+		return err
+	}
+	changes := p.counts[findings.ActionFinalizer]
+	for action, n := range p.counts {
+		if preview.Action(action).Writes() && action != findings.ActionLeftover && action != findings.ActionFinalizer {
+			changes += n
+		}
+	}
+	if len(p.options.against.Files) > 0 {
+		changes += p.counts[findings.ActionLeftover]
+	}
+	if changes > 0 {
+		return &command.ExitError{Code: command.ExitChanges}
+	}
+	return nil
+}

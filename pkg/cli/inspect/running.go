@@ -1,0 +1,108 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
+	"github.com/corollary-dev/corollary/pkg/survey"
+)
+
+// runningFlags name the Lease that shows whether "corollary run" is running.
+type runningFlags struct{ command.LeaseFlags }
+
+func (r *runningFlags) bind(cmd *cobra.Command) {
+	r.Bind(cmd.Flags(), "Name of the Lease of \"corollary run\", to say whether it is running",
+		"Namespace of that Lease; by default the kubeconfig's or the pod's own")
+}
+
+// note says whether "corollary run" is running, as far as its Lease says.
+func (r *runningFlags) note(ctx context.Context, cfg *rest.Config, c *command.Connection, note func(format string, args ...any)) error {
+	if r.Name == "" {
+		note("cannot tell whether corollary run is running: name its Lease with --leader-election-id")
+		return nil
+	}
+	namespace, err := r.In(c)
+	if err != nil {
+		return err
+	}
+	client, err := coordination.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("preparing the client: %w", err)
+	}
+	lease, err := client.Leases(namespace).Get(ctx, r.Name, metav1.GetOptions{})
+	at := namespace + "/" + r.Name
+	switch {
+	case apierrors.IsNotFound(err):
+		note("corollary run is not running: Lease %s does not exist", at)
+	case err != nil:
+		note("cannot tell whether corollary run is running: reading Lease %s: %s", at, apply.Classify(err).Message)
+	default:
+		note("%s", leaseText(at, lease.Spec, time.Now()))
+	}
+	return nil
+}
+
+// leaseText says whether the process that holds a Lease is running, and since when.
+func leaseText(at string, l coordinationv1.LeaseSpec, now time.Time) string {
+	if l.HolderIdentity == nil || *l.HolderIdentity == "" {
+		return fmt.Sprintf("corollary run is not running: nobody holds Lease %s", at)
+	}
+	if l.RenewTime == nil || l.LeaseDurationSeconds == nil {
+		return fmt.Sprintf("cannot tell whether corollary run is running: Lease %s has no renewTime or no leaseDurationSeconds", at)
+	}
+	since := ""
+	if l.AcquireTime != nil {
+		since = " since " + l.AcquireTime.UTC().Format(time.RFC3339)
+	}
+	silent := now.Sub(l.RenewTime.Time)
+	if silent > time.Duration(*l.LeaseDurationSeconds)*time.Second {
+		return fmt.Sprintf("corollary run is not running: %s held Lease %s%s and last renewed it %s ago", *l.HolderIdentity, at, since,
+			duration.HumanDuration(silent))
+	}
+	return fmt.Sprintf("corollary run is running: %s holds Lease %s%s", *l.HolderIdentity, at, since)
+}
+
+// newest is the upstream whose conditions changed last: the one that an operator wrote to last, but for writes that changed
+// none.
+type newest struct {
+	at  time.Time
+	ref operator.Ref
+}
+
+func (n *newest) add(f *preview.Finding) {
+	if f.Upstream == nil {
+		return
+	}
+	list, _, _ := unstructured.NestedSlice(f.Upstream.Object, "status", "conditions")
+	for _, item := range list {
+		c, _ := item.(map[string]any)
+		text, _ := c["lastTransitionTime"].(string)
+		if at, err := time.Parse(time.RFC3339, text); err == nil && at.After(n.at) {
+			n.at, n.ref = at, f.Ref
+		}
+	}
+}
+
+// note says when an operator last wrote to one of its upstreams.
+func (n *newest) note(ctx context.Context, v *survey.Survey, note func(format string, args ...any)) {
+	if n.at.IsZero() {
+		return
+	}
+	if at := v.LastWrite(ctx, n.ref); !at.IsZero() {
+		note("operator %s last wrote at %s", v.Pipeline().Name, at.UTC().Format(time.RFC3339))
+	}
+}
