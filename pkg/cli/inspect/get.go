@@ -82,7 +82,8 @@ func (o *getOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t := &getTable{options: o, line: line, printer: newRowPrinter(o)}
+	t := &getTable{wanted: o.wanted, line: line,
+		printer: &rowPrinter{w: o.streams.Out, format: o.output.Value, watching: o.watch}}
 	if err := o.noteConversions(ctx, cfg, files, line.note); err != nil {
 		return err
 	}

@@ -29,10 +29,6 @@ type rowPrinter struct {
 	widths []int
 }
 
-func newRowPrinter(o *getOptions) *rowPrinter {
-	return &rowPrinter{w: o.streams.Out, format: o.output.Value, watching: o.watch}
-}
-
 type jsonRow struct {
 	Operator   string     `json:"operator"`
 	Upstream   jsonObject `json:"upstream"`
@@ -47,11 +43,11 @@ func (p *rowPrinter) row(r findings.Row) error {
 	var err error
 	switch p.format {
 	case "json":
-		err = p.json(r)
+		err = p.writeJSON(r)
 	case "name":
-		err = p.name(r)
+		err = p.writeName(r)
 	default:
-		p.text(r)
+		p.writeText(r)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the list: %w", err)
@@ -59,7 +55,7 @@ func (p *rowPrinter) row(r findings.Row) error {
 	return nil
 }
 
-func (p *rowPrinter) text(r findings.Row) {
+func (p *rowPrinter) writeText(r findings.Row) {
 	wide := p.format == "wide"
 	if !p.begun {
 		head := []string{"OPERATOR", "UPSTREAM", "DOWNSTREAM", "OBJECT", "STATE", "REASON", "AGE"}
@@ -87,7 +83,7 @@ func (p *rowPrinter) text(r findings.Row) {
 	p.lines = append(p.lines, cells)
 }
 
-func (p *rowPrinter) json(r findings.Row) error {
+func (p *rowPrinter) writeJSON(r findings.Row) error {
 	out := jsonRow{Operator: r.Operator, Upstream: jsonOf(r.Upstream), Downstream: r.Downstream, Object: jsonOf(r.Object), State: r.State,
 		Reason: r.Reason}
 	if !r.Created.IsZero() {
@@ -107,8 +103,8 @@ func (p *rowPrinter) json(r findings.Row) error {
 	return err
 }
 
-// name writes an object as kubectl names it, with its namespace.
-func (p *rowPrinter) name(r findings.Row) error {
+// writeName writes an object as kubectl names it, with its namespace.
+func (p *rowPrinter) writeName(r findings.Row) error {
 	if r.Object.At.Name == "" {
 		return nil
 	}

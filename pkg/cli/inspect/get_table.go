@@ -14,7 +14,7 @@ const stateGone = "Gone"
 
 // getTable makes rows of findings and prints those that are wanted.
 type getTable struct {
-	options *getOptions
+	wanted  func(state string) bool
 	line    *progressLine
 	printer *rowPrinter
 
@@ -73,13 +73,13 @@ func (t *getTable) print(r findings.Row) error {
 		if t.printed[r.Key()] == r {
 			return nil
 		}
-		if t.options.wanted(r.State) || t.printed[r.Key()] != (findings.Row{}) {
+		if t.wanted(r.State) || t.printed[r.Key()] != (findings.Row{}) {
 			t.printed[r.Key()] = r
 			return t.printer.row(r)
 		}
 		return nil
 	}
-	if !t.options.wanted(r.State) {
+	if !t.wanted(r.State) {
 		return nil
 	}
 	return t.printer.row(r)

@@ -83,9 +83,9 @@ func (o *planOptions) run(ctx context.Context) error {
 	}
 	p := newPlanning(o, line)
 	if len(o.against.Files) > 0 {
-		err = p.against(ctx, s, files)
+		err = p.compare(ctx, s, files)
 	} else {
-		err = each(ctx, s, files, line.note, func(v *survey.Survey) error { return p.operator(ctx, v) })
+		err = each(ctx, s, files, line.note, func(v *survey.Survey) error { return p.planOperator(ctx, v) })
 	}
 	line.clear()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/survey/against"
 )
 
-// against plans what going from the old configs to the new ones would do. Operators are the same by their name.
-func (p *planning) against(ctx context.Context, s *survey.Surveyor, files []*load.File) error {
+// compare plans what going from the old configs to the new ones would do. Operators are the same by their name.
+func (p *planning) compare(ctx context.Context, s *survey.Surveyor, files []*load.File) error {
 	p.options.against.Set = nil // overrides are of the new ones
 	old, problems, err := p.options.against.Load(p.options.streams)
 	if err != nil {

@@ -35,8 +35,8 @@ func newPlanning(o *planOptions, line *progressLine) *planning {
 	return p
 }
 
-// operator plans one operator.
-func (p *planning) operator(ctx context.Context, v *survey.Survey) error {
+// planOperator plans one operator.
+func (p *planning) planOperator(ctx context.Context, v *survey.Survey) error {
 	return p.visit(ctx, v, v.Refs(), func(f *preview.Finding) error {
 		for _, item := range findings.Items(v.Pipeline(), f) {
 			if err := p.add(item); err != nil {

@@ -30,7 +30,7 @@ func (r *runningFlags) bind(cmd *cobra.Command) {
 }
 
 // note says whether "corollary run" is running, as far as its Lease says.
-func (r *runningFlags) note(ctx context.Context, cfg *rest.Config, c *command.Connection, note func(format string, args ...any)) error {
+func (r *runningFlags) note(ctx context.Context, cfg *rest.Config, c *command.Connection, note noteFunc) error {
 	if r.Name == "" {
 		note("cannot tell whether corollary run is running: name its Lease with --leader-election-id")
 		return nil
@@ -98,7 +98,7 @@ func (n *newest) add(f *preview.Finding) {
 }
 
 // note says when an operator last wrote to one of its upstreams.
-func (n *newest) note(ctx context.Context, v *survey.Survey, note func(format string, args ...any)) {
+func (n *newest) note(ctx context.Context, v *survey.Survey, note noteFunc) {
 	if n.at.IsZero() {
 		return
 	}

@@ -17,7 +17,7 @@ import (
 
 // noteConversions says for each conversion of the configs whether the CustomResourceDefinition has it, and what is wrong with it.
 func (f *surveyFlags) noteConversions(
-	ctx context.Context, cfg *rest.Config, operators []*load.File, note func(format string, args ...any),
+	ctx context.Context, cfg *rest.Config, operators []*load.File, note noteFunc,
 ) error {
 	list, problems := f.configs.ConversionsBeside(operators, f.streams)
 	if len(list)+len(problems) == 0 {
