@@ -26,13 +26,16 @@ type Configs struct {
 
 // Bind adds the flags that name and change configs.
 func (f *Configs) Bind(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringArrayVarP(&f.Files, "config", "c", nil, "Config file, a directory of them, or - for standard input; may be repeated")
-	flags.StringArrayVar(&f.Set, "set", nil,
+	f.BindFiles(cmd)
+	cmd.Flags().StringArrayVar(&f.Set, "set", nil,
 		"Override one value: OPERATOR:.path=value, the value as YAML; may be repeated. "+
 			"Environment variables "+load.EnvPrefix+"<anything> hold the same and come before these")
-	CompleteFiles(cmd, "config", "yaml", "yml")
 	_ = cmd.RegisterFlagCompletionFunc("set", cobra.NoFileCompletions)
+}
+
+// BindFiles adds the flag that names configs.
+func (f *Configs) BindFiles(cmd *cobra.Command) {
+	BindFiles(cmd, &f.Files, "config", "c", "Config file, a directory of them, or - for standard input; may be repeated", "yaml", "yml")
 }
 
 // FindNearest names the config of a command that was given none: the nearest one from the working directory upward, as for cases.
@@ -153,6 +156,12 @@ func (f *Configs) LoadConversions(streams func() IO) ([]*load.ConversionFile, co
 // ConversionsBeside returns the conversions of operators that are loaded, and those in files beside them.
 func (f *Configs) ConversionsBeside(operators []*load.File, streams IO) ([]*load.ConversionFile, config.Errors) {
 	return load.Conversions(load.Options{Files: f.Files, Stdin: streams.In}, operators)
+}
+
+// ValidConversions returns the conversions as ConversionsBeside does, and prints what is wrong with them to standard error.
+func (f *Configs) ValidConversions(operators []*load.File, streams IO) ([]*load.ConversionFile, error) {
+	list, problems := f.ConversionsBeside(operators, streams)
+	return list, Refuse(streams, problems, nil)
 }
 
 // ActivationsBeside returns the activations in the files, with the operators that follow them. identity, if it is not empty,

@@ -12,8 +12,19 @@ import (
 
 // BindCRDs adds the flag by which offline commands learn of custom kinds.
 func BindCRDs(cmd *cobra.Command, crds *[]string) {
-	cmd.Flags().StringArrayVar(crds, "crds", nil, "File or directory with CustomResourceDefinitions; may be repeated")
-	CompleteFiles(cmd, "crds", "yaml", "yml", "json")
+	BindFiles(cmd, crds, "crds", "", "File or directory with CustomResourceDefinitions; may be repeated", "yaml", "yml", "json")
+}
+
+// BindUpstreams adds the flag that names custom resources.
+func BindUpstreams(cmd *cobra.Command, files *[]string) {
+	BindFiles(cmd, files, "filename", "f", "File with custom resources, a directory of them, or - for standard input; may be repeated",
+		"yaml", "yml", "json")
+}
+
+// BindFiles adds a flag that names files, of which the shell offers those with the extensions.
+func BindFiles(cmd *cobra.Command, files *[]string, name, short, usage string, extensions ...string) {
+	cmd.Flags().StringArrayVarP(files, name, short, nil, usage)
+	CompleteFiles(cmd, name, extensions...)
 }
 
 // CompleteFiles has the shell offer files with these extensions for a flag.

@@ -73,6 +73,14 @@ func UnknownCommand(root *cobra.Command, args []string) string {
 	return fmt.Sprintf("unknown command %q: valid commands are %s", word, strings.Join(names, ", "))
 }
 
+// OneDefinition takes the name of one CustomResourceDefinition.
+func OneDefinition(_ *cobra.Command, args []string) error {
+	if len(args) != 1 || !strings.Contains(args[0], ".") {
+		return Usagef("name one CustomResourceDefinition, such as crontabs.example.com")
+	}
+	return nil
+}
+
 // NoArguments refuses words that are neither a flag nor a flag's value. instead says what they were probably meant for.
 func NoArguments(instead string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {

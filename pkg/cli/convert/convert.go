@@ -47,9 +47,7 @@ not have are dropped, and defaults are filled in.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.bind(cmd)
-	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil,
-		"File with custom resources, a directory of them, or - for standard input; may be repeated")
-	command.CompleteFiles(cmd, "filename", "yaml", "yml", "json")
+	command.BindUpstreams(cmd, &o.files)
 	cmd.Flags().StringVar(&o.to, "to", "", "Version to convert to, such as v1")
 	o.output.Bind(cmd, "Output format: yaml, kyaml, or json (an object for one custom resource, a List for several)",
 		command.YAML, command.JSON, command.KYAML)
@@ -58,14 +56,7 @@ not have are dropped, and defaults are filled in.`,
 }
 
 func (o *convertOptions) bind(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVarP(
-		&o.configs.Files,
-		"config",
-		"c",
-		nil,
-		"Config file, a directory of them, or - for standard input; may be repeated",
-	)
-	command.CompleteFiles(cmd, "config", "yaml", "yml")
+	o.configs.BindFiles(cmd)
 	command.BindCRDs(cmd, &o.crds)
 }
 

@@ -32,14 +32,7 @@ and it must convert made objects of all versions to what the old rules convert t
 If it does not, the exit code is 1. What cannot be written as rules is listed at the end,
 marked "to do".`,
 		Example: `  corollary convert rehub -c conversion.yaml --crds crd.yaml v2 > conversion-v2.yaml`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return command.Usagef("exactly one version must be named, the new hub: corollary convert rehub -c FILE --crds FILE v2")
-			}
-			ctx, stop := command.UntilSignal(cmd.Context())
-			defer stop()
-			return o.rehub(ctx, args[0])
-		},
+		RunE:    command.RunUntilSignal(o.rehub),
 	}
 	o.bind(cmd)
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "Seed of the random objects: the same seed makes the same objects")
@@ -47,7 +40,11 @@ marked "to do".`,
 	return cmd
 }
 
-func (o *proveOptions) rehub(ctx context.Context, hub string) error {
+func (o *proveOptions) rehub(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return command.Usagef("exactly one version must be named, the new hub: corollary convert rehub -c FILE --crds FILE v2")
+	}
+	hub := args[0]
 	list, err := o.compile()
 	if err != nil {
 		return err

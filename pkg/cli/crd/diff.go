@@ -76,7 +76,7 @@ conversion, and 3 if something breaks.`,
 			}
 			return nil
 		},
-		RunE: command.RunUntilSignal(func(ctx context.Context, args []string) error { return o.run(ctx, args[0], args[1]) }),
+		RunE: command.RunUntilSignal(o.run),
 	}
 	o.configs.Bind(cmd)
 	o.output.Bind(cmd, "Output format: text, or json (documented in docs/cli.md)", command.Text, command.JSON)
@@ -90,8 +90,8 @@ conversion, and 3 if something breaks.`,
 	return cmd
 }
 
-func (o *diffOptions) run(ctx context.Context, from, to string) error {
-	was, is, err := o.definitions(ctx, from, to)
+func (o *diffOptions) run(ctx context.Context, args []string) error {
+	was, is, err := o.definitions(ctx, args[0], args[1])
 	if err != nil {
 		return err
 	}
@@ -183,8 +183,8 @@ func (o *diffOptions) affected(was, is []*apiextensionsv1.CustomResourceDefiniti
 	if len(o.configs.Files) == 0 {
 		return nil, nil
 	}
-	files, problems, err := o.configs.Load(o.streams)
-	if err := command.Refuse(o.streams, problems, err); err != nil {
+	files, err := o.configs.Valid(o.streams)
+	if err != nil {
 		return nil, err
 	}
 	before, err := kinds.OfflineFrom(was, "OLD")
@@ -197,7 +197,7 @@ func (o *diffOptions) affected(was, is []*apiextensionsv1.CustomResourceDefiniti
 	}
 	var changes []crddiff.Change
 	known := map[string]bool{}
-	problems, err = problemsOf(files, before)
+	problems, err := problemsOf(files, before)
 	for _, p := range problems {
 		known[p.Error()] = true
 	}

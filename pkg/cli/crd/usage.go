@@ -15,7 +15,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
@@ -51,13 +50,8 @@ Only metadata is read, 500 objects at a time. Nothing is written.`,
 
   # Who still writes v1beta1
   corollary crd usage crontabs.example.com -o json | jq -r '.managers[] | select(.version == "v1beta1") | .manager'`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 || !strings.Contains(args[0], ".") {
-				return command.Usagef("name one CustomResourceDefinition, such as crontabs.example.com")
-			}
-			return nil
-		},
-		RunE: command.RunUntilSignal(func(ctx context.Context, args []string) error { return o.run(ctx, args[0]) }),
+		Args: command.OneDefinition,
+		RunE: command.RunUntilSignal(o.run),
 	}
 	o.output.Bind(cmd, "Output format: text, or json (documented in docs/cli.md)", command.Text, command.JSON)
 	o.connection.Bind(cmd, "")
@@ -98,21 +92,21 @@ type managerOnKind struct {
 	Example string `json:"example"`
 }
 
-func (o *usageOptions) run(ctx context.Context, name string) error {
+func (o *usageOptions) run(ctx context.Context, args []string) error {
 	cfg, err := o.connection.REST()
 	if err != nil {
 		return err
 	}
 	cfg.WarningHandler = rest.NoWarnings{} // that a version is deprecated is what is shown
-	definitions, err := dynamic.NewForConfig(cfg)
+	definitions, err := command.DynamicFor(cfg)
 	if err != nil {
-		return fmt.Errorf("preparing the client: %w", err)
+		return err
 	}
 	objects, err := metadata.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
 	}
-	crd, err := kinds.ReadDefinition(ctx, definitions, name)
+	crd, err := kinds.ReadDefinition(ctx, definitions, args[0])
 	if err != nil {
 		return err
 	}

@@ -76,8 +76,8 @@ func (o *conversion) run() error {
 	if err != nil {
 		return err
 	}
-	converting, problems := o.configs.ConversionsBeside(files, o.streams)
-	if err := command.Refuse(o.streams, problems, nil); err != nil {
+	converting, err := o.configs.ValidConversions(files, o.streams)
+	if err != nil {
 		return err
 	}
 	if len(converting) == 0 {

@@ -32,7 +32,6 @@ With --leader-election-id, requests about Leases in the namespace of the process
 the priority level "leader-election", which every API server has: a Lease that is renewed
 too late stops the operators.`,
 		Example: `  corollary generate flowschema -c /etc/corollary -n platform --leader-election-id my-operator | kubectl apply -f -`,
-		RunE:    func(*cobra.Command, []string) error { return o.run() },
 	})
 	o.bindOutput(cmd)
 	o.process.bind(cmd.Flags(), "the objects")

@@ -43,8 +43,8 @@ configs with serviceAccount are refused.`,
     --package app-operator --version 1.2.3 --image registry.example.com/corollary:1.2.3`,
 	})
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&o.samples, "filename", "f", nil,
-		"File or directory with example custom resources, which a console shows; may be repeated")
+	command.BindFiles(cmd, &o.samples, "filename", "f",
+		"File or directory with example custom resources, which a console shows; may be repeated", "yaml", "yml", "json")
 	flags.StringVar(&o.bundle.Package, "package", "", "Name of the package, and of all that the bundle installs")
 	flags.StringVar(&o.bundle.Version, "version", "", "Version of the package, such as 1.2.3")
 	flags.StringVar(&o.bundle.Image, "image", "", "Container image of Corollary")
@@ -53,7 +53,6 @@ configs with serviceAccount are refused.`,
 		"Name of the ClusterServiceVersion that this one replaces, such as app-operator.v1.2.2")
 	flags.StringVar(&o.dir, "dir", "", "Directory to write into")
 	flags.BoolVar(&o.force, "force", false, "Overwrite existing files")
-	command.CompleteFiles(cmd, "filename", "yaml", "yml", "json")
 	_ = cmd.MarkFlagDirname("dir") // the only error is a flag that does not exist
 	return cmd
 }

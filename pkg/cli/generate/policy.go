@@ -106,8 +106,8 @@ func (o *policies) conversionPolicies() (all []generate.Manifest, err error) {
 	if err != nil {
 		return nil, err
 	}
-	list, problems := o.configs.ConversionsBeside(files, o.streams)
-	if err := command.Refuse(o.streams, problems, nil); err != nil {
+	list, err := o.configs.ValidConversions(files, o.streams)
+	if err != nil {
 		return nil, err
 	}
 	for _, f := range list {

@@ -67,8 +67,8 @@ func (o *rights) run() error {
 	if err != nil {
 		return err
 	}
-	conversions, problems := o.configs.ConversionsBeside(files, o.streams)
-	if err := command.Refuse(o.streams, problems, nil); err != nil {
+	conversions, err := o.configs.ValidConversions(files, o.streams)
+	if err != nil {
 		return err
 	}
 	rights, err := generate.Rights(files, generate.RBACOptions{

@@ -17,7 +17,7 @@ type validations struct {
 
 func newValidations(streams command.IO) *cobra.Command {
 	o := &validations{maker: maker{streams: streams}}
-	cmd := o.command(o.run, true, &cobra.Command{
+	return o.command(o.run, true, &cobra.Command{
 		Use:   "crd-validations -c CONFIG",
 		Short: "Print the rules as a CustomResourceDefinition has them",
 		Long: `Print the rules under validate as x-kubernetes-validations, to be pasted at the root
@@ -32,9 +32,7 @@ as the API server does it: rules cannot read fields that its schema does not dec
 a rule over lists, maps or strings without bounds is too expensive. The exit code
 is 1 if the API server would refuse the definition.`,
 		Example: `  corollary generate crd-validations -c app.yaml --crds crds/`,
-		RunE:    func(*cobra.Command, []string) error { return o.run() },
 	})
-	return cmd
 }
 
 func (o *validations) run() error {

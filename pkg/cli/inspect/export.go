@@ -38,11 +38,7 @@ readers do not block that, and it goes on if the database of a source fails.`,
   # Keep it current
   corollary export -c configs/ --sqlite state.db -w`,
 		Args: command.NoArguments("configs are named with -c"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := command.UntilSignal(cmd.Context())
-			defer stop()
-			return o.run(ctx)
-		},
+		RunE: command.RunUntilSignal(o.run),
 	}
 	o.bind(cmd, "Only upstreams in this namespace; by default all that the configs watch")
 	flags := cmd.Flags()
@@ -51,7 +47,7 @@ readers do not block that, and it goes on if the database of a source fails.`,
 	return cmd
 }
 
-func (o *exportOptions) run(ctx context.Context) error {
+func (o *exportOptions) run(ctx context.Context, _ []string) error {
 	if o.sqlite == "" {
 		return command.Usagef("where to write is missing: add --sqlite FILE")
 	}

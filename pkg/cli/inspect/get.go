@@ -50,11 +50,7 @@ each operator wrote last.`,
   # Pass the objects to kubectl
   corollary get -c app.yaml --state Conflict -o name | xargs -L1 kubectl describe`,
 		Args: command.NoArguments("configs are named with -c"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := command.UntilSignal(cmd.Context())
-			defer stop()
-			return o.run(ctx)
-		},
+		RunE: command.RunUntilSignal(o.run),
 	}
 	o.bind(cmd, "Only upstreams in this namespace; by default all that the configs watch")
 	flags := cmd.Flags()
@@ -67,7 +63,7 @@ each operator wrote last.`,
 	return cmd
 }
 
-func (o *getOptions) run(ctx context.Context) error {
+func (o *getOptions) run(ctx context.Context, _ []string) error {
 	if err := o.checkStates(); err != nil {
 		return err
 	}

@@ -55,24 +55,19 @@ template reads a Secret.`,
   # With the rights that the operator itself has
   corollary plan -c app.yaml --as system:serviceaccount:corollary:corollary`,
 		Args: command.NoArguments("configs are named with -c"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := command.UntilSignal(cmd.Context())
-			defer stop()
-			return o.run(ctx)
-		},
+		RunE: command.RunUntilSignal(o.run),
 	}
 	o.bind(cmd, "Only upstreams in this namespace; by default all that the configs watch")
 	flags := cmd.Flags()
-	flags.StringArrayVar(&o.against.Files, "against", nil,
-		"The current config: show what changing from it to -c would do; a file or directory, may be repeated")
-	command.CompleteFiles(cmd, "against", "yaml", "yml")
+	command.BindFiles(cmd, &o.against.Files, "against", "",
+		"The current config: show what changing from it to -c would do; a file or directory, may be repeated", "yaml", "yml")
 	command.BindChoice(cmd, &o.output, "output", "o", "Output format: text, or json (documented in docs/cli.md)")
 	flags.BoolVar(&o.noDiff, "no-diff", false, "Do not print fields: one line for each object")
 	o.color.Bind(cmd)
 	return cmd
 }
 
-func (o *planOptions) run(ctx context.Context) error {
+func (o *planOptions) run(ctx context.Context, _ []string) error {
 	files, cfg, err := o.load()
 	if err != nil {
 		return err

@@ -48,11 +48,7 @@ it is in the database, or as "corollary get" shows it.`,
   # For a script: the states of all downstreams
   corollary why -c app.yaml appoperator web -o json | jq '.upstreams[].downstreams[].state'`,
 		Args: command.KindAndName,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := command.UntilSignal(cmd.Context())
-			defer stop()
-			return o.run(ctx, args)
-		},
+		RunE: command.RunUntilSignal(o.run),
 	}
 	o.bind(cmd, "Namespace of the object; by default the kubeconfig's")
 	command.BindChoice(cmd, &o.output, "output", "o", "Output format: text, or json (documented in docs/cli.md)")
@@ -81,9 +77,9 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := dynamic.NewForConfig(cfg)
+	client, err := command.DynamicFor(cfg)
 	if err != nil {
-		return fmt.Errorf("preparing the client: %w", err)
+		return err
 	}
 	object, err := readNamed(ctx, client, k, target)
 	if errors.Is(err, apply.ErrGone) && target.Namespace != "" && o.connection.Overrides.Context.Namespace == "" {

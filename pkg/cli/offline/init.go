@@ -94,7 +94,7 @@ func (o *initOptions) bind(cmd *cobra.Command) {
 	command.BindChoice(cmd, &o.scope, "scope", "", "Scope of the new kind: Namespaced, or Cluster")
 	flags.StringVar(&o.crd, "crd", "", "File with the CustomResourceDefinition of an existing kind")
 	flags.StringVar(&o.schema, "schema", "", "File with the content of watch.schema: spec, types, scope, plural, shortNames")
-	flags.StringArrayVar(&o.from, "from", nil, "File with manifests, or - for standard input; may be repeated")
+	command.BindFiles(cmd, &o.from, "from", "", "File with manifests, or - for standard input; may be repeated", "yaml", "yml", "json")
 	flags.StringArrayVar(&o.holes, "hole", nil, "Value that comes from the custom resource: [DOWNSTREAM:]PATH=FIELD; may be repeated")
 	flags.StringVar(&o.name, "name", "",
 		"Text in the manifests that the name of the custom resource replaces (default: what their names begin with)")
@@ -105,7 +105,6 @@ func (o *initOptions) bind(cmd *cobra.Command) {
 	command.BindCRDs(cmd, &o.crds)
 	command.CompleteFiles(cmd, "crd", "yaml", "yml", "json")
 	command.CompleteFiles(cmd, "schema", "yaml", "yml")
-	command.CompleteFiles(cmd, "from", "yaml", "yml", "json")
 	_ = cmd.MarkFlagDirname("dir") // the only error is a flag that does not exist
 	for _, flag := range []string{"kind", "hole", "name", "domain"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)

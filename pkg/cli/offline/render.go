@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/offline"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -61,14 +60,11 @@ What only an API server knows is left out or replaced:
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.configs.Bind(cmd)
-	flags := cmd.Flags()
-	flags.StringArrayVarP(&o.files, "filename", "f", nil,
-		"File with custom resources, a directory of them, or - for standard input; may be repeated")
-	command.CompleteFiles(cmd, "filename", "yaml", "yml", "json")
-	flags.StringArrayVar(&o.inputs, "inputs", nil, "File with the input objects, or a directory of them; may be repeated")
-	command.CompleteFiles(cmd, "inputs", "yaml", "yml", "json")
+	command.BindUpstreams(cmd, &o.files)
+	command.BindFiles(cmd, &o.inputs, "inputs", "", "File with the input objects, or a directory of them; may be repeated",
+		"yaml", "yml", "json")
 	command.BindCRDs(cmd, &o.crds)
-	flags.StringVarP(&o.namespace, "namespace", "n", "", `Namespace of custom resources that name none (default "default")`)
+	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "", `Namespace of custom resources that name none (default "default")`)
 	o.output.Bind(cmd, "Output format: yaml, kyaml, or json (an object for one downstream, a List for several)",
 		command.YAML, command.JSON, command.KYAML)
 	return cmd
@@ -105,14 +101,5 @@ func (o *renderOptions) compile() ([]pipeline.Compiled, error) {
 	if o.configs.ReadsStdin() && command.ReadsStdin(o.files) {
 		return nil, command.Usagef("-c - and -f - cannot both read standard input: name a file for one of them")
 	}
-	source, err := kinds.Offline(o.crds...)
-	if err != nil {
-		return nil, err
-	}
-	files, problems, err := o.configs.Load(o.streams)
-	if err != nil {
-		return nil, err
-	}
-	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: source})
-	return list, command.Refuse(o.streams, problems, err)
+	return o.configs.CompileOffline(o.streams, o.crds)
 }

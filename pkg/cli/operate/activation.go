@@ -45,8 +45,7 @@ which fencing token. The lock itself is read; no cluster is asked.`,
 }
 
 func (o *activationCommand) bind(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVarP(&o.files, "config", "c", nil, "File of kind Activation, or a directory with some; may be repeated")
-	command.CompleteFiles(cmd, "config", "yaml", "yml")
+	command.BindFiles(cmd, &o.files, "config", "c", "File of kind Activation, or a directory with some; may be repeated", "yaml", "yml")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Minute, "How long to wait for the lock")
 }
 

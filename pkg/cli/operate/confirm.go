@@ -45,11 +45,7 @@ OPERATOR can be left out if only one of the configs has guard.confirm.`,
   # Approve it, with the digest that the operator reports
   corollary confirm -c app.yaml shop --digest 8a5c…`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, names []string) error {
-			ctx, stop := command.UntilSignal(cmd.Context())
-			defer stop()
-			return o.run(ctx, names)
-		},
+		RunE: command.RunUntilSignal(o.run),
 	}
 	o.configs.Bind(cmd)
 	cmd.Flags().StringVar(&o.digest, "digest", "", "Digest that the waiting operator reports (required)")
@@ -58,11 +54,8 @@ OPERATOR can be left out if only one of the configs has guard.confirm.`,
 }
 
 func (o *confirmOptions) run(ctx context.Context, names []string) error {
-	files, problems, err := o.configs.Load(o.streams)
+	files, err := o.configs.Valid(o.streams)
 	if err != nil {
-		return err
-	}
-	if err := command.Refuse(o.streams, problems, nil); err != nil {
 		return err
 	}
 	chosen, err := o.choose(files, names)
@@ -78,13 +71,9 @@ func (o *confirmOptions) run(ctx context.Context, names []string) error {
 		return command.Usagef("--digest is %q, which is not a digest: the waiting operator and corollary plan print it, 32 digits of 0-9 and a-f",
 			o.digest)
 	}
-	cfg, err := o.connection.REST()
+	client, err := o.connection.Dynamic()
 	if err != nil {
 		return err
-	}
-	client, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		return fmt.Errorf("preparing the client: %w", err)
 	}
 	var failed []error
 	for _, f := range chosen {

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
@@ -38,11 +37,7 @@ This command reconciles nothing itself: "corollary run" must be running. You nee
 right to patch the upstream.`,
 		Example: `  corollary reconcile -c app.yaml appoperator web -n team-a`,
 		Args:    command.KindAndName,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := command.UntilSignal(cmd.Context())
-			defer stop()
-			return o.run(ctx, args)
-		},
+		RunE:    command.RunUntilSignal(o.run),
 	}
 	o.configs.Bind(cmd)
 	o.connection.Bind(cmd, "Namespace of the upstream; by default the kubeconfig's")
@@ -54,11 +49,8 @@ func (o *reconcileOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	files, problems, err := o.configs.Load(o.streams)
+	files, err := o.configs.Valid(o.streams)
 	if err != nil {
-		return err
-	}
-	if err := command.Refuse(o.streams, problems, nil); err != nil {
 		return err
 	}
 	cfg, err := o.connection.REST()
@@ -77,9 +69,9 @@ func (o *reconcileOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := dynamic.NewForConfig(cfg)
+	client, err := command.DynamicFor(cfg)
 	if err != nil {
-		return fmt.Errorf("preparing the client: %w", err)
+		return err
 	}
 	now := time.Now().UTC().Format(time.RFC3339Nano)
 	annotations := map[string]string{}

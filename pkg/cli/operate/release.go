@@ -7,7 +7,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
@@ -63,18 +62,7 @@ and exits with code 1.`,
   corollary release -c app.yaml --leader-election-id my-operator \
     --leader-election-namespace operators --scale-down my-operator`,
 		Args: command.NoArguments("configs are named with -c"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.lease.Name == "" && o.scaleDown != "" {
-				return command.Usagef(
-					"--scale-down does not wait until the processes have ended: add --leader-election-id NAME, the Lease that they write under")
-			}
-			if err := o.lease.Check(); err != nil {
-				return err
-			}
-			ctx, stop := command.UntilSignal(cmd.Context())
-			defer stop()
-			return o.run(ctx)
-		},
+		RunE: command.RunUntilSignal(o.run),
 	}
 	o.configs.Bind(cmd)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "Only print what would be done")
@@ -88,7 +76,19 @@ and exits with code 1.`,
 	return cmd
 }
 
-func (o *releaseOptions) run(ctx context.Context) error {
+// check refuses what cannot be meant.
+func (o *releaseOptions) check() error {
+	if o.lease.Name == "" && o.scaleDown != "" {
+		return command.Usagef(
+			"--scale-down does not wait until the processes have ended: add --leader-election-id NAME, the Lease that they write under")
+	}
+	return o.lease.Check()
+}
+
+func (o *releaseOptions) run(ctx context.Context, _ []string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
 	files, problems, err := o.configs.Load(o.streams)
 	if err != nil {
 		return err
@@ -106,9 +106,9 @@ func (o *releaseOptions) run(ctx context.Context) error {
 		fmt.Fprintf(o.streams.Err, "note: ignored here: %s\n", e)
 	}
 	work := func(ctx context.Context, cfg *rest.Config, mayWrite func(context.Context) bool) error {
-		client, err := dynamic.NewForConfig(cfg)
+		client, err := command.DynamicFor(cfg)
 		if err != nil {
-			return fmt.Errorf("preparing the client: %w", err)
+			return err
 		}
 		r := &release.Releaser{Client: client, Kinds: cluster, Out: o.streams.Out, DryRun: o.dryRun, MayWrite: mayWrite,
 			Here: o.scaleDown != "", SkipsBefore: o.skipBefore}
@@ -134,9 +134,9 @@ func (o *releaseOptions) run(ctx context.Context) error {
 // awaitBefore returns an error if a deletion would lose its deletion.before, or what deletion.wait keeps. Until then, the operator is
 // needed.
 func (o *releaseOptions) awaitBefore(ctx context.Context, cfg *rest.Config, cluster kinds.Source, files []*load.File) error {
-	client, err := dynamic.NewForConfig(cfg)
+	client, err := command.DynamicFor(cfg)
 	if err != nil {
-		return fmt.Errorf("preparing the client: %w", err)
+		return err
 	}
 	r := &release.Releaser{Client: client, Kinds: cluster, Out: io.Discard, DryRun: true, Here: true, SkipsBefore: o.skipBefore}
 	for _, f := range files {

@@ -7,7 +7,6 @@ import (
 
 	"filippo.io/age"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/backup"
@@ -54,14 +53,7 @@ needed.`,
   # Secrets too
   corollary backup -c app.yaml --downstreams --secrets --age-recipient age1… -o app.tar.zst`,
 		Args: command.NoArguments("configs are named with -c, custom kinds with --crd"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			ctx, stop := command.UntilSignal(cmd.Context())
-			defer stop()
-			return o.run(ctx)
-		},
+		RunE: command.RunUntilSignal(o.run),
 	}
 	o.configs.Bind(cmd)
 	flags := cmd.Flags()
@@ -99,7 +91,10 @@ func (o *backupOptions) check() error {
 	return nil
 }
 
-func (o *backupOptions) run(ctx context.Context) error {
+func (o *backupOptions) run(ctx context.Context, _ []string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
 	b := &backup.Backup{}
 	if o.secrets {
 		recipients, err := age.ParseRecipients(strings.NewReader(strings.Join(o.recipients, "\n")))
@@ -110,18 +105,17 @@ func (o *backupOptions) run(ctx context.Context) error {
 	}
 	var files []*load.File
 	if len(o.configs.Files) > 0 {
-		loaded, problems, err := o.configs.Load(o.streams)
-		if err := command.Refuse(o.streams, problems, err); err != nil {
+		var err error
+		if files, err = o.configs.Valid(o.streams); err != nil {
 			return err
 		}
-		files = loaded
 	}
 	cfg, err := o.connection.REST()
 	if err != nil {
 		return err
 	}
-	if b.Client, err = dynamic.NewForConfig(cfg); err != nil {
-		return fmt.Errorf("preparing the client: %w", err)
+	if b.Client, err = command.DynamicFor(cfg); err != nil {
+		return err
 	}
 	return o.write(ctx, cfg, b, files)
 }

@@ -67,20 +67,8 @@ status.storedVersions stays as it is. Run an interrupted migration again.`,
 
   # Before .spec.timeZone is required
   corollary migrate crontabs.example.com --fill '.spec.timeZone="UTC"'`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 || !strings.Contains(args[0], ".") {
-				return command.Usagef("name one CustomResourceDefinition, such as crontabs.example.com")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.rate < 0 {
-				return command.Usagef("--rate %v: it must not be negative; 0 is no limit", o.rate)
-			}
-			ctx, stop := command.UntilSignal(cmd.Context())
-			defer stop()
-			return o.run(ctx, args[0])
-		},
+		Args: command.OneDefinition,
+		RunE: command.RunUntilSignal(o.run),
 	}
 	o.bind(cmd)
 	return cmd
@@ -105,7 +93,11 @@ func (o *migrateOptions) bind(cmd *cobra.Command) {
 	o.connection.Bind(cmd, "")
 }
 
-func (o *migrateOptions) run(ctx context.Context, name string) error {
+func (o *migrateOptions) run(ctx context.Context, args []string) error {
+	if o.rate < 0 {
+		return command.Usagef("--rate %v: it must not be negative; 0 is no limit", o.rate)
+	}
+	name := args[0]
 	files, err := o.conversions()
 	if err != nil {
 		return err
@@ -114,9 +106,9 @@ func (o *migrateOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	client, err := dynamic.NewForConfig(conversions.WithoutWarnings(cfg))
+	client, err := command.DynamicFor(conversions.WithoutWarnings(cfg))
 	if err != nil {
-		return fmt.Errorf("preparing the client: %w", err)
+		return err
 	}
 	m := &migrate.Migration{
 		Client: client, CRD: name, FieldManager: o.manager, Leaving: o.leaving, Fill: o.fill, Rate: o.rate, Progress: o.progress(),

@@ -15,7 +15,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/backup"
@@ -84,11 +83,7 @@ is missing, the command names it and writes nothing.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := command.UntilSignal(cmd.Context())
-			defer stop()
-			return o.run(ctx, args[0])
-		},
+		RunE: command.RunUntilSignal(o.run),
 	}
 	o.bind(cmd)
 	return cmd
@@ -109,7 +104,7 @@ func (o *restoreOptions) bind(cmd *cobra.Command) {
 	o.connection.Bind(cmd, "")
 }
 
-func (o *restoreOptions) run(ctx context.Context, path string) (err error) {
+func (o *restoreOptions) run(ctx context.Context, args []string) (err error) {
 	mapped, err := o.mapping()
 	if err != nil {
 		return err
@@ -118,7 +113,7 @@ func (o *restoreOptions) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	archive, err := archive.Open(path, identities)
+	archive, err := archive.Open(args[0], identities)
 	if err != nil {
 		return fmt.Errorf("reading the backup: %w", err)
 	}
@@ -141,8 +136,8 @@ func (o *restoreOptions) run(ctx context.Context, path string) (err error) {
 			}
 			return nil
 		}}
-	if r.Client, err = dynamic.NewForConfig(cfg); err != nil {
-		return fmt.Errorf("preparing the client: %w", err)
+	if r.Client, err = command.DynamicFor(cfg); err != nil {
+		return err
 	}
 	if r.Discovery, err = discovery.NewDiscoveryClientForConfig(cfg); err != nil {
 		return fmt.Errorf("connecting to the API server: %w", err)
@@ -220,12 +215,12 @@ func (o *restoreOptions) identities() ([]age.Identity, error) {
 func (o *restoreOptions) operators(cfg *rest.Config, archive *archive.Archive) ([]archive.Operator, []*load.ConversionFile, error) {
 	operators, converting := slices.Clone(archive.Manifest.Operators), []*load.ConversionFile(nil)
 	if len(o.configs.Files) > 0 {
-		files, problems, err := o.configs.Load(o.streams)
-		if err := command.Refuse(o.streams, problems, err); err != nil {
+		files, err := o.configs.Valid(o.streams)
+		if err != nil {
 			return nil, nil, err
 		}
-		if converting, problems = o.configs.ConversionsBeside(files, o.streams); len(problems) > 0 {
-			return nil, nil, command.Refuse(o.streams, problems, nil)
+		if converting, err = o.configs.ValidConversions(files, o.streams); err != nil {
+			return nil, nil, err
 		}
 		names, err := command.DiscoverNames(cfg, files)
 		if err != nil {
