@@ -21,7 +21,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // derived are the rights that the command derives.
@@ -84,7 +84,7 @@ func (c rightsCase) derive(t *testing.T) ([]grant, map[string]any) {
 	if problems = append(problems, more...); len(problems) > 0 {
 		t.Fatalf("loading:\n%v", problems)
 	}
-	source = pipeline.WithDescribed(files, source)
+	source = compile.WithDescribed(files, source)
 	run, err := generate.Rights(files, generate.RBACOptions{
 		Kinds: source, Process: generate.Identity{Namespace: "system", Name: "process"}, Lease: "lead", Shards: c.values["shards"] != nil,
 		Conversions: conversions, Secret: cmp.Or(c.secret, "process-webhook"), SecretReadOnly: c.certificate != nil,

@@ -15,14 +15,14 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/cli"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // sameAsRun makes a case of an upstream and its downstreams as `run` and a real API server have left them, and has `test` play
 // it: nothing is to be done, and the status is word for word the one that `run` wrote.
 func sameAsRun(t *testing.T, e example, u *unstructured.Unstructured) {
 	t.Helper()
-	i := slices.IndexFunc(e.compile(t), func(p *pipeline.Pipeline) bool { return p.Upstream.GVK == u.GroupVersionKind() })
+	i := slices.IndexFunc(e.compile(t), func(p *compile.Pipeline) bool { return p.Upstream.GVK == u.GroupVersionKind() })
 	if i < 0 {
 		return // it is there for an upstream
 	}
@@ -42,7 +42,7 @@ func sameAsRun(t *testing.T, e example, u *unstructured.Unstructured) {
 }
 
 // caseOf is a case of what exists, which expects that nothing is done.
-func caseOf(t *testing.T, e example, p *pipeline.Pipeline, u *unstructured.Unstructured) map[string]any {
+func caseOf(t *testing.T, e example, p *compile.Pipeline, u *unstructured.Unstructured) map[string]any {
 	t.Helper()
 	absolute := func(path string) string {
 		path, err := filepath.Abs(path)

@@ -20,7 +20,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/config/schema"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // published are the schemas that the first lines of the examples name, by the kind of file.
@@ -94,15 +94,15 @@ func (e example) load(t *testing.T) []*load.File {
 	return files
 }
 
-func (e example) compile(t *testing.T) []*pipeline.Pipeline {
+func (e example) compile(t *testing.T) []*compile.Pipeline {
 	t.Helper()
 	source, err := kinds.Offline(e.crds()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []*pipeline.Pipeline
+	var list []*compile.Pipeline
 	for _, f := range e.load(t) {
-		p, problems, err := pipeline.Compile(f, pipeline.Options{Kinds: source})
+		p, problems, err := compile.File(f, compile.Options{Kinds: source})
 		if err != nil || len(problems) > 0 {
 			t.Fatalf("compiling: %v\n%v", err, problems)
 		}

@@ -25,14 +25,15 @@ var layers = [][]string{
 	{"pkg/memcluster"},
 	{"pkg/memcluster/catalog", "pkg/memcluster/store"},
 	{"pkg/memcluster/resource"},
-	{"pkg/offline", "pkg/pipeline/hints", "pkg/reconcile"},
+	{"pkg/offline", "pkg/operator/hints", "pkg/reconcile"},
 	{"pkg/reconcile/departures", "pkg/reconcile/preview"},
 	{"pkg/guard"},
 	{"pkg/convert/ownership", "pkg/convert/prove", "pkg/convert/rehub", "pkg/convert/suggest"},
-	{"pkg/activation", "pkg/convert", "pkg/crddiff", "pkg/pipeline", "pkg/shards"},
-	{"pkg/activation/locks", "pkg/convert/generator"},
+	{"pkg/activation", "pkg/convert", "pkg/crddiff", "pkg/operator/compile", "pkg/shards"},
+	{"pkg/convert/generator"},
 	{"pkg/convert/places"},
-	{"pkg/operator/report"},
+	{"pkg/operator/health"},
+	{"pkg/operator/desired", "pkg/operator/report"},
 	{"pkg/operator/decide"},
 	{"pkg/operator/generated", "pkg/operator/marks"},
 	{"pkg/operator"},
@@ -50,12 +51,14 @@ var layers = [][]string{
 		"pkg/yamltext"},
 }
 
-// never are imports that the layers would allow: the pipeline only decides, so it must not import a package that writes.
+// never are imports that the layers would allow: pkg/operator only decides, so it must not import a package that writes.
 var never = map[string][]string{
-	"pkg/operator":        {"pkg/apply", "pkg/render", "pkg/rules"},
-	"pkg/operator/decide": {"pkg/apply", "pkg/render", "pkg/rules"},
-	"pkg/operator/report": {"pkg/apply", "pkg/render", "pkg/rules"},
-	"pkg/pipeline":        {"pkg/apply"},
+	"pkg/operator":         {"pkg/apply", "pkg/render", "pkg/rules"},
+	"pkg/operator/compile": {"pkg/apply"},
+	"pkg/operator/decide":  {"pkg/apply", "pkg/render", "pkg/rules"},
+	"pkg/operator/desired": {"pkg/apply"},
+	"pkg/operator/health":  {"pkg/apply", "pkg/render"},
+	"pkg/operator/report":  {"pkg/apply", "pkg/render", "pkg/rules"},
 }
 
 // pure are the packages that need neither an API server nor its clients.
@@ -83,12 +86,14 @@ var pure = []string{
 	"pkg/fieldpath",
 	"pkg/generate",
 	"pkg/operator",
+	"pkg/operator/compile",
 	"pkg/operator/decide",
+	"pkg/operator/desired",
 	"pkg/operator/generated",
+	"pkg/operator/health",
+	"pkg/operator/hints",
 	"pkg/operator/marks",
 	"pkg/operator/report",
-	"pkg/pipeline",
-	"pkg/pipeline/hints",
 	"pkg/redact",
 	"pkg/render",
 	"pkg/render/check",
@@ -200,12 +205,12 @@ func TestForbidden(t *testing.T) {
 		forbidden bool
 		reason    string
 	}{
-		{"pkg/pipeline", module + "/pkg/rules", false, "a layer below"},
-		{"pkg/rules", module + "/pkg/pipeline", true, "a layer above"},
+		{"pkg/operator/compile", module + "/pkg/rules", false, "a layer below"},
+		{"pkg/rules", module + "/pkg/operator/compile", true, "a layer above"},
 		{"pkg/rules", module + "/pkg/render", true, "the same layer"},
 		{"pkg/apply", module + "/pkg/fieldpath", false, "the bottom is for all"},
 		{"pkg/apply", module + "/pkg/drift", true, "the same layer"},
-		{"pkg/pipeline", module + "/pkg/apply", true, "deciding writes nothing"},
+		{"pkg/operator/compile", module + "/pkg/apply", true, "deciding writes nothing"},
 		{"pkg/engine", module + "/pkg/apply", false, "the engine writes"},
 		{"pkg/engine", module + "/pkg/elsewhere", true, "a package without a layer"},
 		{"pkg/engine", module + "/internal/testkit", true, "a test's package in the product"},
@@ -218,7 +223,7 @@ func TestForbidden(t *testing.T) {
 		{"pkg/kinds", "k8s.io/client-go/rest", false, "kinds asks an API server"},
 		{"pkg/drift", "k8s.io/client-go/rest", true, "a pure package"},
 		{"pkg/drift", "k8s.io/apimachinery/pkg/types", false, "types are no client"},
-		{"pkg/pipeline", "sigs.k8s.io/controller-runtime/pkg/client", true, "a pure package"},
+		{"pkg/operator/compile", "sigs.k8s.io/controller-runtime/pkg/client", true, "a pure package"},
 	}
 	for _, test := range tests {
 		if why := forbidden(test.pkg, test.path); (why != "") != test.forbidden {

@@ -20,6 +20,7 @@ const (
 
 // notYet are the figures over their limits: each may only fall, and one that has come below its limit leaves the list.
 var notYet = map[string]int{
+	"pkg/activation: circle":                   14,
 	"pkg/cases: circle":                        17,
 	"pkg/cases: links":                         6,
 	"pkg/config/load: circle":                  15,
@@ -35,12 +36,10 @@ var notYet = map[string]int{
 	"pkg/engine: methods of session":           68,
 	"pkg/generate: circle":                     13,
 	"pkg/leadership: fields of Tenure":         23,
+	"pkg/operator/compile: circle":             25,
+	"pkg/operator/compile: links":              6,
 	"pkg/operator/decide: circle":              11,
-	"pkg/pipeline: circle":                     28,
-	"pkg/pipeline: lines":                      4500,
-	"pkg/pipeline: links":                      9,
-	"pkg/pipeline: methods of Pipeline":        62,
-	"pkg/pipeline: methods of compiler":        79,
+	"pkg/operator/desired: circle":             15,
 	"pkg/reconcile: circle":                    51,
 	"pkg/reconcile: fields of Reconciler":      34,
 	"pkg/reconcile: fields of reconciliation":  34,

@@ -17,12 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // pipelines returns the operators, compiled as in `corollary render`.
-func (w *world) pipelines() []pipeline.Compiled {
+func (w *world) pipelines() []compile.Compiled {
 	w.mu.Lock()
 	v := w.variant
 	w.mu.Unlock()
@@ -46,7 +47,7 @@ func (w *world) list(ctx context.Context, gvk schema.GroupVersionKind) []*unstru
 }
 
 // ownersOf returns the uids of the upstreams in the owner marks of an object.
-func ownersOf(p *pipeline.Pipeline, u *unstructured.Unstructured) (uids []string) {
+func ownersOf(p *compile.Pipeline, u *unstructured.Unstructured) (uids []string) {
 	for _, ref := range u.GetOwnerReferences() {
 		if ref.Kind == p.Upstream.GVK.Kind && strings.HasPrefix(ref.APIVersion, p.Upstream.GVK.Group) {
 			uids = append(uids, string(ref.UID))
@@ -80,7 +81,7 @@ func (w *world) ownedObjects(ctx context.Context) (owned []*unstructured.Unstruc
 	return owned
 }
 
-func downstreamKinds(p *pipeline.Pipeline) (list []schema.GroupVersionKind) {
+func downstreamKinds(p *compile.Pipeline) (list []schema.GroupVersionKind) {
 	for _, d := range p.Downstreams {
 		if !slices.Contains(list, d.GVK()) {
 			list = append(list, d.GVK())
@@ -132,7 +133,7 @@ func (w *world) check(ctx context.Context) {
 }
 
 // checkUpstream adds to want the downstreams of an upstream.
-func (w *world) checkUpstream(ctx context.Context, p *pipeline.Pipeline, u *unstructured.Unstructured, want map[string]string) {
+func (w *world) checkUpstream(ctx context.Context, p *compile.Pipeline, u *unstructured.Unstructured, want map[string]string) {
 	if len(ownersOf(p, u)) > 0 {
 		return // a copy is not copied again
 	}
@@ -145,7 +146,7 @@ func (w *world) checkUpstream(ctx context.Context, p *pipeline.Pipeline, u *unst
 	} else if p.Config.Watch.LabelSelector != nil && !selector.Matches(labels.Set(u.GetLabels())) {
 		return
 	}
-	in := p.InputsAt(p.InputRefs(ctx, u), pipeline.Whole(func(s *pipeline.InputSource) []*unstructured.Unstructured {
+	in := p.InputsAt(p.InputRefs(ctx, u), desired.Whole(func(s *desired.InputSource) []*unstructured.Unstructured {
 		return w.list(ctx, s.Kind.GVK)
 	})).WithSiblings(func(downstream int, at operator.Ref) map[string]any {
 		for _, u := range w.list(ctx, p.Downstreams[downstream].GVK()) {
@@ -175,7 +176,7 @@ func (w *world) checkUpstream(ctx context.Context, p *pipeline.Pipeline, u *unst
 }
 
 // checkStatus checks that the upstream is ready, if everything that this needs exists.
-func (w *world) checkStatus(p *pipeline.Pipeline, u *unstructured.Unstructured) {
+func (w *world) checkStatus(p *compile.Pipeline, u *unstructured.Unstructured) {
 	if w.Setup.Example != "" || w.Setup.Drift != "" || w.Setup.CreateOnly {
 		return
 	}
@@ -196,7 +197,7 @@ func (w *world) checkStatus(p *pipeline.Pipeline, u *unstructured.Unstructured) 
 
 // checkDownstream checks that an object exists, belongs to its upstream, and would not be changed by an apply.
 func (w *world) checkDownstream(
-	ctx context.Context, p *pipeline.Pipeline, d *pipeline.Downstream, want *unstructured.Unstructured, uid string,
+	ctx context.Context, p *compile.Pipeline, d *desired.Downstream, want *unstructured.Unstructured, uid string,
 ) {
 	have, err := w.of(want).Get(ctx, want.GetName(), getOptions)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/manifest"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 const (
@@ -202,8 +202,8 @@ func loadExample(example string, v variant) ([]*load.File, config.Errors) {
 }
 
 // compiled returns the operators of a setup.
-func compiled(t testing.TB, s Setup, v variant) []pipeline.Compiled {
-	return once(fmt.Sprintf("compiled %+v %+v", s, v), func() []pipeline.Compiled {
+func compiled(t testing.TB, s Setup, v variant) []compile.Compiled {
+	return once(fmt.Sprintf("compiled %+v %+v", s, v), func() []compile.Compiled {
 		read := func() ([]*load.File, config.Errors) { return loadExample(s.Example, v) }
 		if s.Example == "" {
 			read = func() ([]*load.File, config.Errors) {
@@ -211,7 +211,7 @@ func compiled(t testing.TB, s Setup, v variant) []pipeline.Compiled {
 			}
 		}
 		files, problems := read()
-		list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: s.source(t)})
+		list, problems, err := compile.All(files, problems, compile.Options{Kinds: s.source(t)})
 		if err != nil || len(problems) > 0 {
 			t.Fatal(err, problems, s.config(v))
 		}

@@ -9,7 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
 
 // holder is the finalizer of a controller that takes its time.
@@ -76,14 +77,14 @@ func (p *process) checkOrder(request *http.Request, what string) {
 }
 
 // isStanding reports whether an upstream of an object exists and is not being deleted.
-func (w *world) isStanding(ctx context.Context, p *pipeline.Pipeline, u *unstructured.Unstructured) bool {
+func (w *world) isStanding(ctx context.Context, p *compile.Pipeline, u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(w.list(ctx, p.Upstream.GVK), func(up *unstructured.Unstructured) bool {
 		return up.GetDeletionTimestamp() == nil && slices.Contains(ownersOf(p, u), string(up.GetUID()))
 	})
 }
 
 // checkNothingAfter checks that nothing exists that comes after an object u of downstream i, and belongs to it.
-func (w *world) checkNothingAfter(ctx context.Context, p *pipeline.Pipeline, i int, u *unstructured.Unstructured, uid, what string) {
+func (w *world) checkNothingAfter(ctx context.Context, p *compile.Pipeline, i int, u *unstructured.Unstructured, uid, what string) {
 	for j, later := range p.Downstreams {
 		if !w.comesAfter(p, j, i) || later.GVK() == u.GroupVersionKind() {
 			continue
@@ -101,12 +102,12 @@ func (w *world) checkNothingAfter(ctx context.Context, p *pipeline.Pipeline, i i
 }
 
 // comesAfter reports whether downstream j comes after downstream i, perhaps with others between them.
-func (w *world) comesAfter(p *pipeline.Pipeline, j, i int) bool {
+func (w *world) comesAfter(p *compile.Pipeline, j, i int) bool {
 	if w.Setup.Related {
 		return p.Downstreams[j].Name == "config" && p.Downstreams[i].Name == "secret"
 	}
 	for _, a := range p.Downstreams[j].Config.After {
-		k := slices.IndexFunc(p.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == a.Name })
+		k := slices.IndexFunc(p.Downstreams, func(d *desired.Downstream) bool { return d.Name == a.Name })
 		if k == i || k >= 0 && w.comesAfter(p, k, i) {
 			return true
 		}

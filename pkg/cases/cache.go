@@ -12,15 +12,16 @@ import (
 	"github.com/corollary-dev/corollary/pkg/memcluster"
 	"github.com/corollary-dev/corollary/pkg/offline"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // cache reads the store of the cluster, like watches without a lag.
 type cache struct {
 	testCase *testCase
-	pipeline *pipeline.Pipeline
+	pipeline *compile.Pipeline
 	cluster  *memcluster.Cluster
 	row      *unstructured.Unstructured   // the only one; nil if the upstreams are objects
 	rows     []*unstructured.Unstructured // those of inputs
@@ -44,7 +45,7 @@ func (c *cache) stored(ref operator.Ref) *unstructured.Unstructured {
 
 // upstream returns the stored upstream of that name, if the watch selects it; nil if not.
 func (c *cache) upstream(ref operator.Ref) *unstructured.Unstructured {
-	if u := c.stored(ref); u != nil && offline.Unselected(c.pipeline, u) == "" {
+	if u := c.stored(ref); u != nil && offline.Unselected(c.pipeline.Renderer, u) == "" {
 		return u
 	}
 	return nil
@@ -94,7 +95,7 @@ func (c *cache) NamespaceLabels(string) (labels.Set, bool) { return c.testCase.n
 
 // objects returns the objects of downstream i, or of deletion.before, that a watch would show.
 func (c *cache) objects(i int, keep func(*drift.Live) bool) []*drift.Live {
-	var d *pipeline.Downstream
+	var d *desired.Downstream
 	if i != operator.BeforeIndex {
 		d = c.pipeline.Downstreams[i]
 	} else if c.pipeline.Before != nil {
@@ -152,7 +153,7 @@ func (c *cache) Deleting() (refs []operator.Ref) {
 }
 
 // inputObjects are the objects among which those of an input are.
-func (c *cache) inputObjects(source *pipeline.InputSource) (list []*unstructured.Unstructured) {
+func (c *cache) inputObjects(source *desired.InputSource) (list []*unstructured.Unstructured) {
 	if !source.HasRows() {
 		return c.cluster.Objects(source.Kind.GVR)
 	}
@@ -176,7 +177,7 @@ func (c *cache) Input(i int, at operator.Ref) reconcile.Input {
 }
 
 // Inputs implements reconcile.Cache.
-func (c *cache) Inputs(i int, _ *pipeline.Listing) (list []reconcile.Input) {
+func (c *cache) Inputs(i int, _ *desired.Listing) (list []reconcile.Input) {
 	source := c.pipeline.Inputs[i]
 	for _, u := range c.inputObjects(source) {
 		if source.Shows(u) {
@@ -189,16 +190,16 @@ func (c *cache) Inputs(i int, _ *pipeline.Listing) (list []reconcile.Input) {
 // input is what is read of an input.
 type input struct {
 	*unstructured.Unstructured
-	match pipeline.Match
+	match desired.Match
 	read  map[string]any
 }
 
-func newInput(source *pipeline.InputSource, u *unstructured.Unstructured) input {
+func newInput(source *desired.InputSource, u *unstructured.Unstructured) input {
 	return input{u, source.View.Match(u.Object), source.View.Cut(u.Object)}
 }
 
 // Match implements pipeline.Object.
-func (i input) Match() pipeline.Match { return i.match }
+func (i input) Match() desired.Match { return i.match }
 
 // Digest implements reconcile.Input.
 func (i input) Digest() drift.Sum { return drift.Digest(i.read) }

@@ -17,13 +17,13 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // caseRun runs one case: a cluster in memory at a point in time, and the reconciler of `corollary run` for it.
 type caseRun struct {
-	pipeline.Compiled
+	compile.Compiled
 	kinds      *caseKinds
 	cluster    *memcluster.Cluster
 	client     dynamic.Interface
@@ -34,7 +34,7 @@ type caseRun struct {
 }
 
 // newRun makes a run without objects.
-func (c *testCase) newRun(compiled pipeline.Compiled, cc *loaded, upstream *unstructured.Unstructured, now time.Time) (*caseRun, error) {
+func (c *testCase) newRun(compiled compile.Compiled, cc *loaded, upstream *unstructured.Unstructured, now time.Time) (*caseRun, error) {
 	w := &caseRun{Compiled: compiled, kinds: cc.kinds, upstream: upstream}
 	var err error
 	w.cluster, err = memcluster.New(cc.kinds.definitions, memcluster.WithAnyNamespace(), memcluster.WithClock(func() time.Time { return now }))

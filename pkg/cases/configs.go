@@ -11,7 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/offline"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // NearestConfig is the config of a case that names none: the first file of this name from its folder upward.
@@ -19,7 +19,7 @@ const NearestConfig = "operator.yaml"
 
 // loaded are the compiled configs of a case. If there are problems, it has no operators.
 type loaded struct {
-	operators []pipeline.Compiled
+	operators []compile.Compiled
 	kinds     *caseKinds
 	problems  config.Errors
 }
@@ -43,7 +43,7 @@ func (r *Runner) configs(c *testCase) (*loaded, error) {
 	if err != nil {
 		return nil, c.errorAt("crds", "%s", err)
 	}
-	made, err := compile(files, source)
+	made, err := compileConfigs(files, source)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.path, err)
 	}
@@ -98,11 +98,11 @@ func inFolder(dir string, names []string) []string {
 	return out
 }
 
-// compile ignores the environment, so that a case has the same result for everyone.
-func compile(configs []string, source *caseKinds) (*loaded, error) {
+// compileConfigs ignores the environment, so that a case has the same result for everyone.
+func compileConfigs(configs []string, source *caseKinds) (*loaded, error) {
 	files, problems := load.Operators(load.Options{Files: configs})
 	source.describe(files)
-	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: assumingSource{source}})
+	list, problems, err := compile.All(files, problems, compile.Options{Kinds: assumingSource{source}})
 	return &loaded{operators: list, kinds: source, problems: problems.Sort()}, err
 }
 
@@ -120,9 +120,9 @@ func (cc *loaded) problemsFor(c *testCase) []string {
 }
 
 // operatorFor returns the operator for a case.
-func (cc *loaded) operatorFor(c *testCase, gvk string, matches func(pipeline.Compiled) bool) (pipeline.Compiled, error) {
+func (cc *loaded) operatorFor(c *testCase, gvk string, matches func(compile.Compiled) bool) (compile.Compiled, error) {
 	var names []string
-	var found []pipeline.Compiled
+	var found []compile.Compiled
 	for _, o := range cc.operators {
 		names = append(names, o.Pipeline.Name)
 		if (c.operator == "" || o.Pipeline.Name == c.operator) && matches(o) {
@@ -131,11 +131,11 @@ func (cc *loaded) operatorFor(c *testCase, gvk string, matches func(pipeline.Com
 	}
 	switch {
 	case c.operator != "" && !slices.Contains(names, c.operator):
-		return pipeline.Compiled{}, fmt.Errorf("unknown operator %q: %s", c.operator, validNames(names))
+		return compile.Compiled{}, fmt.Errorf("unknown operator %q: %s", c.operator, validNames(names))
 	case len(found) == 0:
-		return pipeline.Compiled{}, errors.New("no config watches " + gvk + ": " + offline.WatchedKinds(cc.operators))
+		return compile.Compiled{}, errors.New("no config watches " + gvk + ": " + offline.WatchedKinds(cc.operators))
 	case len(found) > 1:
-		return pipeline.Compiled{}, fmt.Errorf("operators %s and %s watch the kind: choose one, such as operator: %s", found[0].Pipeline.Name,
+		return compile.Compiled{}, fmt.Errorf("operators %s and %s watch the kind: choose one, such as operator: %s", found[0].Pipeline.Name,
 			found[1].Pipeline.Name, found[0].Pipeline.Name)
 	}
 	return found[0], nil

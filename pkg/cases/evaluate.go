@@ -17,8 +17,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/offline"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
@@ -55,17 +56,17 @@ func (c *testCase) evaluate(ctx context.Context, cc *loaded) (result, error) {
 	}
 	gvk := given.GroupVersionKind()
 	compiled, err := cc.operatorFor(c, gvk.Kind+" of "+gvk.GroupVersion().String(),
-		func(o pipeline.Compiled) bool { return o.Pipeline.Upstream.GVK == gvk })
+		func(o compile.Compiled) bool { return o.Pipeline.Upstream.GVK == gvk })
 	if err != nil {
 		return result{}, c.errorAt(c.upstreamKey(), "%s", err)
 	}
-	upstream, err := offline.Complete(given, compiled.Pipeline, "")
+	upstream, err := offline.Complete(given, compiled.Pipeline.Renderer, "")
 	if err != nil {
 		return refusedWith(err.Error()), nil
 	}
 	watch := compiled.Pipeline.Config.Watch
 	if len(watch.Namespaces) > 0 && upstream.GetNamespace() != "" && !slices.Contains(watch.Namespaces, upstream.GetNamespace()) {
-		return refusedWith(offline.Unselected(compiled.Pipeline, upstream)), nil
+		return refusedWith(offline.Unselected(compiled.Pipeline.Renderer, upstream)), nil
 	}
 	out, err := c.reconciled(ctx, compiled, cc, upstream)
 	if err != nil {
@@ -89,7 +90,7 @@ func (c *testCase) evaluate(ctx context.Context, cc *loaded) (result, error) {
 func (c *testCase) givenUpstream() (*unstructured.Unstructured, error) {
 	if c.row != nil {
 		given := &unstructured.Unstructured{Object: map[string]any{"row": c.row}}
-		given.SetGroupVersionKind(pipeline.RowKind().GVK)
+		given.SetGroupVersionKind(desired.RowKind().GVK)
 		return given, nil
 	}
 	if c.upstream == nil {
@@ -125,7 +126,7 @@ func (c *testCase) errorAt(key, format string, args ...any) error {
 }
 
 // reconciled returns the result for an upstream with the inputs and objects of the case.
-func (c *testCase) reconciled(ctx context.Context, compiled pipeline.Compiled, cc *loaded,
+func (c *testCase) reconciled(ctx context.Context, compiled compile.Compiled, cc *loaded,
 	upstream *unstructured.Unstructured) (result, error) {
 	now, err := c.time(upstream)
 	if err != nil {
@@ -176,8 +177,8 @@ func (c *testCase) time(upstream *unstructured.Unstructured) (time.Time, error) 
 }
 
 // selected reports whether the config's selectors match. If the case has no labels of the namespace, they match.
-func (c *testCase) selected(p *pipeline.Pipeline, upstream *unstructured.Unstructured) (bool, error) {
-	if offline.Unselected(p, upstream) != "" {
+func (c *testCase) selected(p *compile.Pipeline, upstream *unstructured.Unstructured) (bool, error) {
+	if offline.Unselected(p.Renderer, upstream) != "" {
 		return false, nil
 	}
 	asked := p.Config.Watch.NamespaceSelector
@@ -203,14 +204,14 @@ func (c *testCase) putInputs(w *caseRun) error {
 		if u.GetKind() == "" || u.GetAPIVersion() == "" || u.GetName() == "" {
 			return c.errorAt("inputs", "inputs[%d] is not an object: set apiVersion, kind and metadata.name", i)
 		}
-		if u.GroupVersionKind() == pipeline.RowKind().GVK {
+		if u.GroupVersionKind() == desired.RowKind().GVK {
 			if err := w.addRow(u); err != nil {
 				return c.errorAt("inputs", "inputs[%d]: %s", i, err)
 			}
 			continue
 		}
 		read := slices.ContainsFunc(p.Inputs,
-			func(s *pipeline.InputSource) bool { return s.Kind.GVK.GroupKind() == u.GroupVersionKind().GroupKind() })
+			func(s *desired.InputSource) bool { return s.Kind.GVK.GroupKind() == u.GroupVersionKind().GroupKind() })
 		if !read {
 			return c.errorAt("inputs", "inputs[%d]: operator %s has no input of kind %s: %s", i, p.Name, u.GetKind(), inputKinds(p))
 		}
@@ -223,7 +224,7 @@ func (c *testCase) putInputs(w *caseRun) error {
 
 // addRow adds a row of the input that its namespace names.
 func (w *caseRun) addRow(u *unstructured.Unstructured) error {
-	k := slices.IndexFunc(w.Pipeline.Inputs, func(s *pipeline.InputSource) bool { return s.HasRows() && s.Name == u.GetNamespace() })
+	k := slices.IndexFunc(w.Pipeline.Inputs, func(s *desired.InputSource) bool { return s.HasRows() && s.Name == u.GetNamespace() })
 	if k < 0 {
 		return fmt.Errorf("operator %s has no input %q with sql: set metadata.namespace to the name of the input",
 			w.Pipeline.Name, u.GetNamespace())
@@ -236,11 +237,11 @@ func (w *caseRun) addRow(u *unstructured.Unstructured) error {
 	if !ok {
 		return errors.New("row is missing: write the columns below it")
 	}
-	w.cache.rows = append(w.cache.rows, w.Pipeline.Inputs[k].Row(pipeline.RowName(u.GetName()), columns))
+	w.cache.rows = append(w.cache.rows, w.Pipeline.Inputs[k].Row(desired.RowName(u.GetName()), columns))
 	return nil
 }
 
-func inputKinds(p *pipeline.Pipeline) string {
+func inputKinds(p *compile.Pipeline) string {
 	kinds := map[string]bool{}
 	for _, s := range p.Inputs {
 		kinds[s.Kind.GVK.Kind] = true

@@ -11,7 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // caseKinds are the kinds of a case: those of files, the built-in ones, those that a config describes, and those in a config that no file
@@ -42,12 +42,12 @@ func readKinds(files []string) (*caseKinds, error) {
 // describe adds the kinds that configs describe and no file defines. Objects that break the rules of a config can be stored, since there
 // may// be such from before the rules.
 func (k *caseKinds) describe(files []*load.File) {
-	for _, d := range pipeline.DescribedKinds(files) {
+	for _, d := range compile.DescribedKinds(files) {
 		if _, err := k.Source.Kind(d.GVK); errors.Is(err, kinds.ErrUnknown) {
 			k.definitions = append(k.definitions, &unstructured.Unstructured{Object: d.Open()})
 		}
 	}
-	k.Source = pipeline.WithDescribed(files, k.Source)
+	k.Source = compile.WithDescribed(files, k.Source)
 }
 
 // simplify removes from a definition what the in-memory cluster does not support and no case needs: an object is read at the

@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // outcome is the result of one reconciliation; it implements reconcile.Observer.
 type outcome struct {
-	pipeline *pipeline.Pipeline
+	pipeline *compile.Pipeline
 	// written are the paths of the objects that were written.
 	written map[string]bool
 	// decided has for each downstream the first outcome that was carried out, else the last one; documents has the applied

@@ -14,7 +14,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -58,7 +58,7 @@ func (w *caseRun) putLive(ctx context.Context, e liveEntry) error {
 
 // applyDownstream makes the reconciler create the applied object of an entry. It returns its downstream and what the status
 // records of it.
-func (w *caseRun) applyDownstream(ctx context.Context, e liveEntry) (*pipeline.Downstream, *status.Recorded, error) {
+func (w *caseRun) applyDownstream(ctx context.Context, e liveEntry) (*desired.Downstream, *status.Recorded, error) {
 	then, err := w.putUpstream(patched(w.upstream, e.upstream))
 	if err != nil {
 		return nil, nil, err
@@ -67,7 +67,7 @@ func (w *caseRun) applyDownstream(ctx context.Context, e liveEntry) (*pipeline.D
 		made, err := w.applyBefore(ctx, then)
 		return w.Pipeline.Before.Object, made, err
 	}
-	i := slices.IndexFunc(w.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == e.applied })
+	i := slices.IndexFunc(w.Pipeline.Downstreams, func(d *desired.Downstream) bool { return d.Name == e.applied })
 	if i < 0 {
 		return nil, nil, fmt.Errorf("applied is %q: %s", e.applied, w.downstreamNames(e.applied))
 	}
@@ -101,7 +101,7 @@ func (w *caseRun) applyBefore(ctx context.Context, then *unstructured.Unstructur
 		return nil, fmt.Errorf("nothing could be created at that time: %w", desired.Err)
 	}
 	at := desired.Target
-	document := unstructured.Unstructured{Object: p.BeforeDocument(&desired)}
+	document := unstructured.Unstructured{Object: desired.Document}
 	u, err := w.resource(&p.Before.Object.Kind, at.Namespace).Apply(ctx, at.Name, &document,
 		metav1.ApplyOptions{FieldManager: p.Config.Conventions.FieldManager, Force: true})
 	if err != nil {
@@ -112,8 +112,8 @@ func (w *caseRun) applyBefore(ctx context.Context, then *unstructured.Unstructur
 }
 
 // inputs returns what is read of an upstream's inputs.
-func (w *caseRun) inputs(ctx context.Context, upstream *unstructured.Unstructured) pipeline.Inputs {
-	return w.Pipeline.InputsAt(w.Pipeline.InputRefs(ctx, upstream), pipeline.Whole(func(s *pipeline.InputSource) []*unstructured.Unstructured {
+func (w *caseRun) inputs(ctx context.Context, upstream *unstructured.Unstructured) desired.Inputs {
+	return w.Pipeline.InputsAt(w.Pipeline.InputRefs(ctx, upstream), desired.Whole(func(s *desired.InputSource) []*unstructured.Unstructured {
 		return w.cluster.Objects(s.Kind.GVR)
 	}))
 }

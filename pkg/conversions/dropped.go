@@ -15,7 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/crddiff"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // Find finds a definition by its name; nil for none.
@@ -23,7 +23,7 @@ type Find func(name string) (*apiextensionsv1.CustomResourceDefinition, error)
 
 // WarnOfDropping warns of versions through which configs write, and that drop what objects have in another version that is served: where no
 // webhook converts, the API server prunes an object to the version of each write, be it of the status alone.
-func WarnOfDropping(list []pipeline.Compiled, conversions []*load.ConversionFile, find Find) (found config.Errors, err error) {
+func WarnOfDropping(list []compile.Compiled, conversions []*load.ConversionFile, find Find) (found config.Errors, err error) {
 	for _, c := range list {
 		written := map[string]kinds.Kind{"watch.apiVersion": c.Pipeline.Upstream}
 		for _, d := range c.Pipeline.Downstreams {

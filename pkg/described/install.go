@@ -23,7 +23,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // establishedWithin is how long an API server may take to serve a new kind.
@@ -38,8 +38,8 @@ type installer struct {
 
 // Install applies the definitions of all kinds that the configs describe, and waits until they are served. One that is there and
 // differs is only changed if it was applied by the same field manager, and if no object loses anything.
-func Install(ctx context.Context, cfg *rest.Config, files []*load.File, options pipeline.Options, log logr.Logger) error {
-	list, _, err := pipeline.CompileAll(files, nil, options) // whoever runs them reports what is wrong with the configs
+func Install(ctx context.Context, cfg *rest.Config, files []*load.File, options compile.Options, log logr.Logger) error {
+	list, _, err := compile.All(files, nil, options) // whoever runs them reports what is wrong with the configs
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // A config with errors does not run, but it must not hold upstreams that are being deleted, either: if the errors do not
@@ -38,7 +38,7 @@ func Deletable(files []*load.File) []*load.File {
 
 // compileDeletions compiles what deletions need of a config that cannot run, and returns a note for its errors. It returns nil
 // if that has errors, if no upstream can be held, and for a changed config, since the last good one works.
-func (g *generation) compileDeletions() (p *pipeline.Pipeline, note string) {
+func (g *generation) compileDeletions() (p *compile.Pipeline, note string) {
 	g.operator.mu.Lock()
 	current := g.operator.current == g
 	g.operator.mu.Unlock()
@@ -49,7 +49,7 @@ func (g *generation) compileDeletions() (p *pipeline.Pipeline, note string) {
 	if len(held) > 0 {
 		return nil, noteHolds
 	}
-	p, _, err := g.compileAs(cut, pipeline.Options{Deletions: true})
+	p, _, err := g.compileAs(cut, compile.Options{Deletions: true})
 	if err != nil {
 		return nil, noteHolds + ": " + err.Error()
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/logging"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // generation is one version of an operator's config and its life: waiting for its kinds, compiling, running, and starting over
@@ -147,7 +147,7 @@ func (g *generation) setSession(s *session) (last *session) {
 
 // resolve waits until the upstream's kind is served and the config compiles against the schemas of its kinds, or as much of it
 // as deletions need. It returns nil when ctx is done.
-func (g *generation) resolve(ctx context.Context) *pipeline.Pipeline {
+func (g *generation) resolve(ctx context.Context) *compile.Pipeline {
 	for wait := range g.engine.waits() {
 		if ctx.Err() != nil {
 			return nil
@@ -182,28 +182,28 @@ func (e *Engine) waits() iter.Seq[time.Duration] {
 }
 
 // logWarnings logs the warnings that `check` prints: the config runs nevertheless.
-func (g *generation) logWarnings(p *pipeline.Pipeline) {
+func (g *generation) logWarnings(p *compile.Pipeline) {
 	for _, w := range slices.Concat(p.Refusals, p.Warnings) {
 		logging.Warn(g.operator.log, "config warning", "warning", w.Error())
 	}
 }
 
-func (g *generation) compile() (*pipeline.Pipeline, reason, error) {
+func (g *generation) compile() (*compile.Pipeline, reason, error) {
 	switch {
 	case g.noActivation != nil:
 		return nil, reasonConfigRefused, g.noActivation
 	case !g.file.Valid():
 		return nil, reasonConfigRefused, g.file.Problems()
 	}
-	return g.compileAs(g.file, pipeline.Options{})
+	return g.compileAs(g.file, compile.Options{})
 }
 
-func (g *generation) compileAs(f *load.File, o pipeline.Options) (*pipeline.Pipeline, reason, error) {
+func (g *generation) compileAs(f *load.File, o compile.Options) (*compile.Pipeline, reason, error) {
 	o.Kinds, o.Version, o.Live = g.engine.cluster, g.engine.version(), true
-	if needs, err := pipeline.Requirements(f, o); err == nil && !o.Deletions {
+	if needs, err := compile.Requirements(f, o); err == nil && !o.Deletions {
 		setRequirements(g.operator.name, needs)
 	}
-	p, problems, err := pipeline.Compile(f, o)
+	p, problems, err := compile.File(f, o)
 	switch {
 	case err != nil:
 		return nil, reasonUnavailable, fmt.Errorf("asking the API server for its kinds: %w", err)
@@ -226,7 +226,7 @@ func (e *Engine) version() *version.Version {
 }
 
 // readKinds lists the kinds from whose objects all others follow.
-func readKinds(p *pipeline.Pipeline) []kinds.Kind {
+func readKinds(p *compile.Pipeline) []kinds.Kind {
 	var list []kinds.Kind
 	if !p.HasRows() {
 		list = append(list, p.Upstream)
@@ -240,7 +240,7 @@ func readKinds(p *pipeline.Pipeline) []kinds.Kind {
 }
 
 // kindsOf lists the kinds of a config.
-func kindsOf(p *pipeline.Pipeline) []kinds.Kind {
+func kindsOf(p *compile.Pipeline) []kinds.Kind {
 	list := readKinds(p)
 	for _, d := range p.Downstreams {
 		list = append(list, d.Kind)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/logging"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // reason is the state of an operator, in the word that log, metric and readiness share.
@@ -58,7 +58,7 @@ var operatorReasons = []reason{reasonStarting, reasonKindMissing, reasonUnavaila
 	reasonWriteBackFailed, reasonReloadFailed}
 
 // workingReason is the reason of an operator whose workers run.
-func workingReason(p *pipeline.Pipeline) reason {
+func workingReason(p *compile.Pipeline) reason {
 	if p.Observing() {
 		return reasonObserving
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // errKindsChanged ends a session whose config was compiled against kinds that have changed.
@@ -127,12 +127,12 @@ func (s *session) startOver(end context.CancelCauseFunc) {
 }
 
 // missingKinds lists the kinds without which a pipeline was compiled.
-func missingKinds(p *pipeline.Pipeline) []kinds.Kind {
+func missingKinds(p *compile.Pipeline) []kinds.Kind {
 	return slices.DeleteFunc(kindsOf(p), func(k kinds.Kind) bool { return k.Missing == nil })
 }
 
 // describeMissing says which kinds are missing; empty for none.
-func describeMissing(p *pipeline.Pipeline) string {
+func describeMissing(p *compile.Pipeline) string {
 	var texts []string
 	for _, k := range missingKinds(p) {
 		texts = append(texts, k.Missing.Error())
@@ -204,8 +204,8 @@ func (s *session) requirementsLost() bool {
 	if s.operator.renewing() {
 		return false
 	}
-	list, err := pipeline.Requirements(s.generation.file, pipeline.Options{Kinds: s.engine.cluster, Version: s.engine.version()})
-	return err == nil && slices.ContainsFunc(list, func(r pipeline.Requirement) bool { return r.Unmet != nil })
+	list, err := compile.Requirements(s.generation.file, compile.Options{Kinds: s.engine.cluster, Version: s.engine.version()})
+	return err == nil && slices.ContainsFunc(list, func(r compile.Requirement) bool { return r.Unmet != nil })
 }
 
 // renew compiles the config of g, which is active, again, and has it take over from itself, as a changed config does. It

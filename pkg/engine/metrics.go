@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/corollary-dev/corollary/pkg/guard"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 )
 
@@ -133,7 +133,7 @@ func setGuard(operator string, c guard.Count) {
 	guardExisting.WithLabelValues(operator).Set(float64(c.Existing))
 }
 
-func setRequirements(operator string, list []pipeline.Requirement) {
+func setRequirements(operator string, list []compile.Requirement) {
 	requirements.DeletePartialMatch(prometheus.Labels{"operator": operator})
 	for _, r := range list {
 		requirements.WithLabelValues(operator, r.Name, r.Wanted).Set(gaugeOf(r.Unmet == nil))

@@ -15,7 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/source"
@@ -26,7 +26,7 @@ type session struct {
 	engine     *Engine
 	operator   *runner
 	generation *generation
-	pipeline   *pipeline.Pipeline
+	pipeline   *compile.Pipeline
 	reconciler *reconcile.Reconciler
 	cache      *informers.Cache
 	queue      priorityqueue.PriorityQueue[operator.Ref]
@@ -42,9 +42,9 @@ type session struct {
 	kindChecks chan struct{}
 }
 
-func newSession(g *generation, p *pipeline.Pipeline) *session {
+func newSession(g *generation, p *compile.Pipeline) *session {
 	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(g.operator.name, verb, resource, code) })
-	s := &session{engine: g.engine, operator: g.operator, generation: g, pipeline: p, cache: informers.NewCache(p),
+	s := &session{engine: g.engine, operator: g.operator, generation: g, pipeline: p, cache: informers.NewCache(p.Renderer),
 		kindChecks: make(chan struct{}, 1), pool: workerPool{modes: newModes(g.engine.options.Workers)}}
 	s.reconciler = &reconcile.Reconciler{
 		Name: g.operator.name, Pipeline: p, Cache: s.cache, Kinds: g.engine.absences, Host: s, Log: g.operator.log, Recorder: g.engine.recorderOf(g),
@@ -72,7 +72,7 @@ func (s *session) ReportShared(note, upstream string) {
 }
 
 // serve watches and reconciles until ctx is done or a kind goes; then it returns the reason.
-func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
+func (g *generation) serve(ctx context.Context, p *compile.Pipeline) error {
 	s, before := newSession(g, p), !g.engine.electedAlready()
 	s.reconciler.RenderSlots = g.engine.renderSlots
 	last := g.setSession(s)
@@ -302,7 +302,7 @@ func (s *session) inheritLeaving(last *session) {
 		return
 	}
 	s.reconciler.InheritLeaving(last.reconciler)
-	if !s.pipeline.HidesUpstreams() || !s.pipeline.SelectsLike(last.pipeline) || len(last.cache.Unsynced()) > 0 {
+	if !s.pipeline.HidesUpstreams() || !s.pipeline.SelectsLike(last.pipeline.Renderer) || len(last.cache.Unsynced()) > 0 {
 		return
 	}
 	s.cache.NoteLeftSince(last.cache, s.reconciler)

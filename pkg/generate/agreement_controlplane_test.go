@@ -16,7 +16,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/generate"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -38,7 +38,7 @@ func TestPolicyAgreesWithOperator(t *testing.T) {
 					text := d.object(fmt.Sprintf("thing-%d", i), c.spec)
 					// Beside the namespace that the policy is about, so that it is stored whatever the rules say.
 					stored := testkit.Apply(t, d.beside, text)
-					failures := d.live.Failures(t.Context(), stored, pipeline.Inputs{})
+					failures := d.live.Failures(t.Context(), stored, desired.Inputs{})
 					said := ""
 					if len(failures) > 0 {
 						said = shortened(failures[0])

@@ -11,7 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // patience is how long a test waits for what has to come.
@@ -110,7 +110,7 @@ type door struct {
 	name, group, namespace, beside string
 	files                          []*load.File
 	// offline is compiled as the command line does it, live as the operator does.
-	offline, live *pipeline.Pipeline
+	offline, live *compile.Pipeline
 }
 
 func openDoor(t *testing.T, set string) *door {
@@ -132,13 +132,13 @@ func openDoor(t *testing.T, set string) *door {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.offline, d.live = compile(t, d.files[0], offline), compile(t, d.files[0], cluster)
+	d.offline, d.live = compiled(t, d.files[0], offline), compiled(t, d.files[0], cluster)
 	return d
 }
 
-func compile(t *testing.T, f *load.File, source kinds.Source) *pipeline.Pipeline {
+func compiled(t *testing.T, f *load.File, source kinds.Source) *compile.Pipeline {
 	t.Helper()
-	p, problems, err := pipeline.Compile(f, pipeline.Options{Kinds: source})
+	p, problems, err := compile.File(f, compile.Options{Kinds: source})
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}

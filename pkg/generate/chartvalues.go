@@ -13,7 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
@@ -223,7 +223,7 @@ func oddKinds(files []*load.File, source kinds.Source) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	chart, odd := pipeline.WithDescribed(files, builtin), map[string]any{}
+	chart, odd := compile.WithDescribed(files, builtin), map[string]any{}
 	for _, f := range files {
 		for _, gvk := range f.Kinds() {
 			known, err := source.Kind(gvk)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/crdschema"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
@@ -28,16 +28,16 @@ type Definition struct {
 
 // Definitions makes the definitions of all kinds that configs describe: with the spec, the status that the operators write, and their
 // rules.
-func Definitions(list []pipeline.Compiled) ([]*Definition, error) {
+func Definitions(list []compile.Compiled) ([]*Definition, error) {
 	var files []*load.File
-	pipelines := map[*load.File]*pipeline.Pipeline{}
+	pipelines := map[*load.File]*compile.Pipeline{}
 	for _, c := range list {
 		files = append(files, c.File)
 		pipelines[c.File] = c.Pipeline
 	}
 	var all []*Definition
-	for _, d := range pipeline.DescribedKinds(files) {
-		var watchers []*pipeline.Pipeline
+	for _, d := range compile.DescribedKinds(files) {
+		var watchers []*compile.Pipeline
 		for _, f := range d.Files {
 			watchers = append(watchers, pipelines[f])
 		}
@@ -50,7 +50,7 @@ func Definitions(list []pipeline.Compiled) ([]*Definition, error) {
 	return all, nil
 }
 
-func definitionOf(d *pipeline.Described, watchers []*pipeline.Pipeline) (*Definition, error) {
+func definitionOf(d *compile.Described, watchers []*compile.Pipeline) (*Definition, error) {
 	needs, _, err := CRDStatusOf(watchers)
 	if err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func definitionOf(d *pipeline.Described, watchers []*pipeline.Pipeline) (*Defini
 }
 
 // addRules adds the rules under validate that a definition can have.
-func (d *Definition) addRules(watchers []*pipeline.Pipeline) error {
-	var whole []*pipeline.Pipeline
+func (d *Definition) addRules(watchers []*compile.Pipeline) error {
+	var whole []*compile.Pipeline
 	for _, p := range watchers {
 		if len(p.Config.Validate) > 0 && p.SelectsSome() {
 			d.Notes = append(d.Notes, fmt.Sprintf("the rules of operator %s are left out: its watch selects some objects, and in a "+

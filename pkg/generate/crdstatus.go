@@ -11,7 +11,8 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/crdschema"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -28,7 +29,7 @@ type CRDStatus struct {
 
 // CRDStatusOf gathers what configs need by the kind that they watch, kinds in the order of the configs. silent names the
 // operators that write no status. The error names an operator whose kind has no definition that could be changed.
-func CRDStatusOf(pipelines []*pipeline.Pipeline) (needs []*CRDStatus, silent []string, err error) {
+func CRDStatusOf(pipelines []*compile.Pipeline) (needs []*CRDStatus, silent []string, err error) {
 	for _, p := range pipelines {
 		gvk := p.Upstream.GVK
 		if !p.StatusEnabled() {
@@ -76,7 +77,7 @@ func (n *CRDStatus) Lacks(kind *kinds.Kind) []string {
 // MissingStatus is what the upstream's CustomResourceDefinition lacks to store what the config writes into the status, to
 // be merged below openAPIV3Schema.properties. It is nil where nothing is missing or known. optional reports whether nothing but the
 // baseline of downstreams is missing, without which a start may take requests.
-func MissingStatus(p *pipeline.Pipeline) (lines map[string]any, optional bool) {
+func MissingStatus(p *compile.Pipeline) (lines map[string]any, optional bool) {
 	if p.Storable == nil || p.Upstream.Schema == nil {
 		return nil, false
 	}
@@ -93,8 +94,8 @@ func MissingStatus(p *pipeline.Pipeline) (lines map[string]any, optional bool) {
 
 // wantedStatus is the schema of everything that the config writes below .status. What a CEL expression gives may be known
 // to its author alone, and then anything can be stored.
-func wantedStatus(p *pipeline.Pipeline) crdschema.Node {
-	all := crdschema.Status(p.Config.Status.Downstreams, slices.ContainsFunc(p.Downstreams, (*pipeline.Downstream).Several))
+func wantedStatus(p *compile.Pipeline) crdschema.Node {
+	all := crdschema.Status(p.Config.Status.Downstreams, slices.ContainsFunc(p.Downstreams, (*desired.Downstream).Several))
 	schemas := p.FieldSchemas()
 	for i, f := range p.Config.Status.Fields {
 		crdschema.Place(all, crdschema.Below(f.Path), crdschema.Of(schemas[i]))

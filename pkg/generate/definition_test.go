@@ -14,7 +14,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/generate"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -37,7 +38,7 @@ func TestDefinitions(t *testing.T) {
 			object := d.object(fmt.Sprintf("thing-%d", i), c.spec)
 			stored := testkit.Apply(t, d.beside, object)
 			var want []string
-			for _, f := range d.live.Failures(t.Context(), stored, pipeline.Inputs{}) {
+			for _, f := range d.live.Failures(t.Context(), stored, desired.Inputs{}) {
 				want = append(want, causeOf(d, v, f))
 			}
 			slices.Sort(want)
@@ -52,7 +53,7 @@ func TestDefinitions(t *testing.T) {
 // validations are the rules of the set, none of them left out.
 func (d *door) validations(t *testing.T) *generate.Validations {
 	t.Helper()
-	all, err := generate.CRDValidations([]*pipeline.Pipeline{d.offline})
+	all, err := generate.CRDValidations([]*compile.Pipeline{d.offline})
 	if err != nil || len(all) != 1 || len(all[0].Notes) > 0 {
 		t.Fatal(err, all)
 	}

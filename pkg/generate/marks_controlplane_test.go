@@ -126,7 +126,7 @@ func applyMarks(t *testing.T, f *load.File, ns string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, err := generate.MarksPolicy(compile(t, f, source),
+	policy, err := generate.MarksPolicy(compiled(t, f, source),
 		generate.MarksOptions{Accounts: []generate.Identity{{Namespace: ns, Name: "operator"}}})
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // AdmissionPolicy is a ValidatingAdmissionPolicy, by which the API server refuses requests itself, and its binding.
@@ -110,7 +110,7 @@ func isNamespace(k *kinds.Kind) bool {
 
 // watched is what the binding of a policy about upstreams is limited to: those that the config watches. What has no
 // namespace is watched wherever the config looks.
-func watched(p *pipeline.Pipeline) *admissionv1.MatchResources {
+func watched(p *compile.Pipeline) *admissionv1.MatchResources {
 	w := p.Config.Watch
 	if isNamespace(&p.Upstream) {
 		return matching(nil, w.LabelSelector)

@@ -11,7 +11,8 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
 
 // MarksOptions say who may write the marks of an operator.
@@ -34,7 +35,7 @@ type MarksOptions struct {
 //
 // Kubernetes' own controllers are let through: the garbage collector takes owner references away, and others copy labels
 // and annotations from what owns an object.
-func MarksPolicy(p *pipeline.Pipeline, o MarksOptions) (*AdmissionPolicy, error) {
+func MarksPolicy(p *compile.Pipeline, o MarksOptions) (*AdmissionPolicy, error) {
 	a := &AdmissionPolicy{}
 	m := marks{p: p, conventions: &p.Config.Conventions, siblings: accountNames(o.Siblings)}
 	spec := admissionv1.ValidatingAdmissionPolicySpec{
@@ -86,13 +87,13 @@ func accountNames(list []Identity) []string {
 
 // marks are what makes an object an operator's own.
 type marks struct {
-	p           *pipeline.Pipeline
+	p           *compile.Pipeline
 	conventions *config.Conventions
 	siblings    []string
 }
 
 // objects are the downstreams and the object of deletion.before.
-func (m marks) objects() []*pipeline.Downstream {
+func (m marks) objects() []*desired.Downstream {
 	all := slices.Clone(m.p.Downstreams)
 	if m.p.Before != nil {
 		all = append(all, m.p.Before.Object)
@@ -101,10 +102,10 @@ func (m marks) objects() []*pipeline.Downstream {
 }
 
 // oneOfEach are the objects, the first of each kind.
-func (m marks) oneOfEach() []*pipeline.Downstream {
-	var first []*pipeline.Downstream
+func (m marks) oneOfEach() []*desired.Downstream {
+	var first []*desired.Downstream
 	for _, d := range m.objects() {
-		if !slices.ContainsFunc(first, func(other *pipeline.Downstream) bool { return other.Kind.GVK == d.Kind.GVK }) {
+		if !slices.ContainsFunc(first, func(other *desired.Downstream) bool { return other.Kind.GVK == d.Kind.GVK }) {
 			first = append(first, d)
 		}
 	}

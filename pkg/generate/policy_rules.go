@@ -9,7 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/rules/translate"
 )
@@ -20,7 +20,7 @@ import (
 // A denial says what the condition would: field, reason and message of the first rule that fails. What is being deleted is
 // let through, and so is an update that changes nothing of what the rules read: an object that was there before the
 // policy, or that a new rule makes invalid, can still be annotated, released and deleted.
-func RulesPolicy(p *pipeline.Pipeline, prefix string) (*AdmissionPolicy, error) {
+func RulesPolicy(p *compile.Pipeline, prefix string) (*AdmissionPolicy, error) {
 	a := &AdmissionPolicy{}
 	if len(p.Config.Validate) == 0 {
 		return a, nil
@@ -72,7 +72,7 @@ func RulesPolicy(p *pipeline.Pipeline, prefix string) (*AdmissionPolicy, error) 
 
 // ruleSet are the rules of a config on their way to another evaluator.
 type ruleSet struct {
-	pipeline   *pipeline.Pipeline
+	pipeline   *compile.Pipeline
 	validator  *rules.Validator
 	translator *translate.Translator
 	env        *rules.Env
@@ -90,7 +90,7 @@ type rule struct {
 }
 
 // rulesOf compiles a config's rules once more: a Pipeline does not give them away.
-func rulesOf(p *pipeline.Pipeline, d translate.Dialect) (*ruleSet, error) {
+func rulesOf(p *compile.Pipeline, d translate.Dialect) (*ruleSet, error) {
 	env, err := rules.NewEnv(rules.EnvOptions{Self: p.Upstream.Schema})
 	if err != nil {
 		return nil, fmt.Errorf("operator %s: %w", p.Name, err)
@@ -192,7 +192,7 @@ func (s *ruleSet) variables() ([]admissionv1.Variable, error) {
 		for _, part := range []rules.Part{rules.PartRule, rules.PartMessageExpression} {
 			paths, whole := s.validator.ReadsOf(i, part, "params")
 			reads = reads || whole || len(paths) > 0
-			for name, value := range s.pipeline.Params() {
+			for name, value := range s.pipeline.Params {
 				if whole || slices.ContainsFunc(paths, func(path []string) bool { return len(path) == 0 || path[0] == name }) {
 					params[name] = value
 				}
@@ -220,7 +220,7 @@ func (s *ruleSet) watched(object string) (text, why string) {
 	if len(watch.MatchConditions) == 0 {
 		return strings.Join(all, ""), ""
 	}
-	translator, err := translate.New(s.env, translate.Dialect{Self: object, Plain: true, Values: s.pipeline.Params()})
+	translator, err := translate.New(s.env, translate.Dialect{Self: object, Plain: true, Values: s.pipeline.Params})
 	if err != nil {
 		return "", err.Error()
 	}

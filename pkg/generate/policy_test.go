@@ -8,7 +8,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // namespacePolicies is a config of which the kinds are filled in.
@@ -54,7 +54,7 @@ func TestPoliciesAboutNamespaces(t *testing.T) {
 		if err != nil || len(problems) > 0 {
 			t.Fatal(err, problems)
 		}
-		p, problems, err := pipeline.Compile(files[0], pipeline.Options{Kinds: source})
+		p, problems, err := compile.File(files[0], compile.Options{Kinds: source})
 		if err != nil || len(problems) > 0 {
 			t.Fatal(err, problems)
 		}

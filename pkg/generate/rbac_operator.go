@@ -10,7 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
 
 // Kinds that take rights by themselves, whatever a config names.
@@ -136,7 +136,7 @@ func (d *derivation) operator(op *config.Operator) error {
 // upstreamKind is the kind of the upstreams.
 func (d *derivation) upstreamKind(op *config.Operator) (*kinds.Kind, error) {
 	if op.Source != nil {
-		return pipeline.RowKind(), nil
+		return desired.RowKind(), nil
 	}
 	return d.kind(op.Watch.APIVersion, op.Watch.Kind)
 }

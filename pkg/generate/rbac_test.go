@@ -11,7 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // TestRights derives the rights of made-up configs. The chart's test derives those of the same configs from values.
@@ -60,7 +60,7 @@ func caseConfigs(t *testing.T, c *golden.Case) ([]*load.File, RBACOptions) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return files, RBACOptions{Kinds: pipeline.WithDescribed(files, source), Process: Identity{"system", "process"}, Lease: "lead"}
+	return files, RBACOptions{Kinds: compile.WithDescribed(files, source), Process: Identity{"system", "process"}, Lease: "lead"}
 }
 
 // table is rights to be read at a glance: a line a rule, below whose it is and where.

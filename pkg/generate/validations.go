@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/rules/translate"
 )
@@ -35,7 +35,7 @@ type Validations struct {
 // CRDValidations makes of the rules under validate what a CustomResourceDefinition has for the same. A rule is left out
 // that reads what it cannot see there: inputs, the status, and of metadata anything but the name. So are those about kinds of
 // Kubernetes' own.
-func CRDValidations(list []*pipeline.Pipeline) ([]*Validations, error) {
+func CRDValidations(list []*compile.Pipeline) ([]*Validations, error) {
 	var all []*Validations
 	for _, p := range list {
 		if len(p.Config.Validate) == 0 || p.HasRows() { // an API server admits no rows
@@ -59,8 +59,8 @@ func CRDValidations(list []*pipeline.Pipeline) ([]*Validations, error) {
 	return all, nil
 }
 
-func (v *Validations) add(p *pipeline.Pipeline) error {
-	set, err := rulesOf(p, translate.Dialect{Self: "self", Values: p.Params()})
+func (v *Validations) add(p *compile.Pipeline) error {
+	set, err := rulesOf(p, translate.Dialect{Self: "self", Values: p.Params})
 	if err != nil {
 		return err
 	}

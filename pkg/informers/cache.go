@@ -18,14 +18,14 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/informers/kept"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // Cache is what the watches of one pipeline show; it implements reconcile.Cache.
 type Cache struct {
-	pipeline   *pipeline.Pipeline
+	pipeline   *desired.Renderer
 	namespaces stores
 	inputs     []stores
 	within     []string // the namespaces in which upstreams are watched; "" is all of them
@@ -47,7 +47,7 @@ type sharded struct {
 func (s *sharded) all() []stores { return append([]stores{s.upstreams, s.before}, s.downstreams...) }
 
 // NewCache makes a cache that is empty before Open.
-func NewCache(p *pipeline.Pipeline) *Cache {
+func NewCache(p *desired.Renderer) *Cache {
 	c := &Cache{pipeline: p, inputs: make([]stores, len(p.Inputs))}
 	c.sharded.Store(&sharded{downstreams: make([]stores, len(p.Downstreams))})
 	return c
@@ -85,7 +85,7 @@ func (c *Cache) Upstreams() []operator.Ref {
 // Deleting implements reconcile.Cache.
 func (c *Cache) Deleting() []operator.Ref {
 	var refs []operator.Ref
-	for p := range c.packedThat(func(pipeline.MatchResult) bool { return true }) {
+	for p := range c.packedThat(func(desired.MatchResult) bool { return true }) {
 		if len(p.Finalizers()) > 0 {
 			refs = append(refs, p.Ref())
 		}
@@ -94,9 +94,9 @@ func (c *Cache) Deleting() []operator.Ref {
 }
 
 // packed are the upstreams that the watches show, less those that do not meet watch.matchConditions.
-func (c *Cache) packed() iter.Seq[*kept.Packed] { return c.packedThat(pipeline.MatchResult.IsMet) }
+func (c *Cache) packed() iter.Seq[*kept.Packed] { return c.packedThat(desired.MatchResult.IsMet) }
 
-func (c *Cache) packedThat(match func(pipeline.MatchResult) bool) iter.Seq[*kept.Packed] {
+func (c *Cache) packedThat(match func(desired.MatchResult) bool) iter.Seq[*kept.Packed] {
 	return func(yield func(*kept.Packed) bool) {
 		for _, sub := range c.now().upstreams {
 			for _, obj := range sub.list() {
@@ -111,7 +111,7 @@ func (c *Cache) packedThat(match func(pipeline.MatchResult) bool) iter.Seq[*kept
 // Unknown has the error of each object of which it is not known whether it is an upstream: a match condition cannot be evaluated.
 func (c *Cache) Unknown() map[operator.Ref]error {
 	unknown := map[operator.Ref]error{}
-	for p := range c.packedThat(func(m pipeline.MatchResult) bool { return m.Err != nil }) {
+	for p := range c.packedThat(func(m desired.MatchResult) bool { return m.Err != nil }) {
 		unknown[p.Ref()] = p.MatchResult().Err
 	}
 	return unknown
@@ -355,7 +355,7 @@ func (c *Cache) Input(i int, at operator.Ref) reconcile.Input {
 }
 
 // Inputs implements Cache.
-func (c *Cache) Inputs(i int, of *pipeline.Listing) (list []reconcile.Input) {
+func (c *Cache) Inputs(i int, of *desired.Listing) (list []reconcile.Input) {
 	add := func(objects []any) {
 		for _, obj := range objects {
 			if found, ok := obj.(*kept.Input); ok {

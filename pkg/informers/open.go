@@ -13,7 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/informers/connections"
 	"github.com/corollary-dev/corollary/pkg/informers/kept"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
@@ -166,7 +166,7 @@ func (w *watcher) keep(to stores, at part, open func() (*subscription, error)) e
 }
 
 // openObjects watches the objects of a downstream, if its kind is served.
-func (w *watcher) openObjects(open stores, d *pipeline.Downstream, set *ShardSet) error {
+func (w *watcher) openObjects(open stores, d *desired.Downstream, set *ShardSet) error {
 	if d.Kind.Missing != nil {
 		return nil //nolint:nilerr // the watches of the kind are opened once it is there
 	}
@@ -220,7 +220,7 @@ func (w *watcher) openNamespaces() error {
 
 // openInput joins the watches of an input: of one object if the config fixes name and namespace, else of those of that name, or
 // all, in the namespaces in which upstreams are watched; of a list of those that its selector selects.
-func (w *watcher) openInput(i int, source *pipeline.InputSource) error {
+func (w *watcher) openInput(i int, source *desired.InputSource) error {
 	w.inputs[i] = stores{}
 	if source.HasRows() {
 		sub, err := w.openInputRows(i, source)
@@ -280,7 +280,7 @@ func namespacesOf(names []string, namespaced bool) []string {
 
 // targetNamespaces are the namespaces in which a downstream may be: no more are watched, so that no more permissions are
 // needed.
-func targetNamespaces(p *pipeline.Pipeline, d *pipeline.Downstream) []string {
+func targetNamespaces(p *desired.Renderer, d *desired.Downstream) []string {
 	switch d.Config.TargetNamespaces.From {
 	case config.NamespacesList:
 		return d.Config.TargetNamespaces.Names

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // Owners share buckets, and each finds its own objects.
@@ -18,7 +18,7 @@ func TestOwnedBy(t *testing.T) {
 	const owners = 2 * buckets
 	options := cache.SharedIndexInformerOptions{Indexers: indexers}
 	informer := cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{}, &drift.Live{}, options)
-	c := NewCache(&pipeline.Pipeline{Downstreams: make([]*pipeline.Downstream, 1)})
+	c := NewCache(&desired.Renderer{Downstreams: make([]*desired.Downstream, 1)})
 	c.now().downstreams[0] = stores{part{}: &subscription{shared: &sharedWatch{informer: informer}}}
 	uid := func(i int) types.UID { return types.UID(fmt.Sprintf("uid-%d", i)) }
 	for i := range owners {

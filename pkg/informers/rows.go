@@ -24,7 +24,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/informers/kept"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
 
@@ -84,7 +84,7 @@ func (w *watcher) openRows(filter *shardFilter) (*subscription, error) {
 }
 
 // openInputRows reads the rows of an input's query.
-func (w *watcher) openInputRows(i int, in *pipeline.InputSource) (*subscription, error) {
+func (w *watcher) openInputRows(i int, in *desired.InputSource) (*subscription, error) {
 	s := &subscription{key: w.rowsKey(inputRowsView, in.Name, in.Config.SQL, in.View.ID()), onResult: w.feed.OnWatchResult}
 	s.onRows = func(count int, _ []operator.Ref, _ source.Doubt) { w.feed.Queue.NoteInputRows(in.Name, count) }
 	return w.joinRows(s, w.feed.inputs(i), w.sourceOptions(fmt.Sprintf("inputs[%d].sql", i), in.Config.SQL), in.Row, &kept.Input{},
@@ -97,7 +97,7 @@ func (w *watcher) rowsKey(view string, of ...any) Key {
 	if err != nil {
 		panic("writing a query as JSON: " + err.Error()) // its values came from JSON: cannot happen
 	}
-	return Key{Identity: w.as, GVR: pipeline.RowKind().GVR, View: view + string(text)}
+	return Key{Identity: w.as, GVR: desired.RowKind().GVR, View: view + string(text)}
 }
 
 func (w *watcher) joinRows(
@@ -295,7 +295,7 @@ func (w *rowsWatch) read(ctx context.Context) (map[string]keptRow, source.Doubt,
 	rows := map[string]keptRow{}
 	all := len(w.rows) // which only this goroutine changes
 	doubt, err := w.source.Read(ctx, func(row source.Row) error {
-		object := w.object(pipeline.RowName(row.Key), row.Columns)
+		object := w.object(desired.RowName(row.Key), row.Columns)
 		if w.shared.filter != nil && !w.shared.filter.has(object) {
 			w.hasForeign = true
 			return nil

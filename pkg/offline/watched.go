@@ -9,11 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
 
 // WatchedKinds lists the kinds that configs watch, for a message.
-func WatchedKinds(configs []pipeline.Compiled) string {
+func WatchedKinds(configs []compile.Compiled) string {
 	var list []string
 	for _, c := range configs {
 		w := c.Pipeline.Config.Watch
@@ -29,7 +30,7 @@ func WatchedKinds(configs []pipeline.Compiled) string {
 
 // Unselected returns why the config's watch does not select an upstream, or "" if it does. The labels of the upstream's
 // namespace are unknown here.
-func Unselected(p *pipeline.Pipeline, u *unstructured.Unstructured) string {
+func Unselected(p *desired.Renderer, u *unstructured.Unstructured) string {
 	watch := p.Config.Watch
 	if len(watch.Namespaces) > 0 && u.GetNamespace() != "" && !slices.Contains(watch.Namespaces, u.GetNamespace()) {
 		return fmt.Sprintf("operator %s watches namespaces %s", p.Name, strings.Join(watch.Namespaces, ", "))

@@ -9,17 +9,17 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/logging"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // Preflight returns every error of configs, those that only the API server's schemas show among them, if no operator can run; none if one
 // can. Else the engine, which compiles all of them, reports those of the others. That a kind cannot be looked up is not an error
 // of the config: its operator waits for it.
-func Preflight(files []*load.File, problems config.Errors, options pipeline.Options, log logr.Logger) config.Errors {
+func Preflight(files []*load.File, problems config.Errors, options compile.Options, log logr.Logger) config.Errors {
 	if anyCompiles(files, options) {
 		return nil
 	}
-	list, problems, err := pipeline.CompileAll(files, problems, options)
+	list, problems, err := compile.All(files, problems, options)
 	if !runnable(engine.Startable(files), list, err != nil) && !deletes(files, options) && len(problems) > 0 {
 		return problems
 	}
@@ -30,24 +30,24 @@ func Preflight(files []*load.File, problems config.Errors, options pipeline.Opti
 }
 
 // anyCompiles reports whether any operator that may start compiles: usually the first one does.
-func anyCompiles(files []*load.File, o pipeline.Options) bool {
-	o.Kinds = pipeline.WithDescribed(files, o.Kinds)
+func anyCompiles(files []*load.File, o compile.Options) bool {
+	o.Kinds = compile.WithDescribed(files, o.Kinds)
 	return slices.ContainsFunc(engine.Startable(files), func(f *load.File) bool {
-		_, problems, err := pipeline.Compile(f, o)
+		_, problems, err := compile.File(f, o)
 		return err == nil && len(problems) == 0
 	})
 }
 
 // deletes reports whether there is anything to do for configs that cannot run: upstreams that are being deleted have a finalizer
 // of theirs, and the config still says what to do about these.
-func deletes(files []*load.File, o pipeline.Options) bool {
+func deletes(files []*load.File, o compile.Options) bool {
 	o.Live, o.Deletions = true, true
 	for _, f := range append(engine.Startable(files), engine.Deletable(files)...) {
 		cut, _ := f.ForDeletion()
 		if cut == nil || len(f.Conventions.Finalizers()) == 0 {
 			continue
 		}
-		if _, problems, err := pipeline.Compile(cut, o); err != nil || len(problems) == 0 {
+		if _, problems, err := compile.File(cut, o); err != nil || len(problems) == 0 {
 			return true
 		}
 	}
@@ -55,8 +55,8 @@ func deletes(files []*load.File, o pipeline.Options) bool {
 }
 
 // runnable reports whether any operator can run: one that compiles, or might.
-func runnable(startable []*load.File, compiled []pipeline.Compiled, unknown bool) bool {
-	return unknown && len(startable) > 0 || slices.ContainsFunc(compiled, func(c pipeline.Compiled) bool {
+func runnable(startable []*load.File, compiled []compile.Compiled, unknown bool) bool {
+	return unknown && len(startable) > 0 || slices.ContainsFunc(compiled, func(c compile.Compiled) bool {
 		return slices.Contains(startable, c.File)
 	})
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -216,7 +216,7 @@ func (r *reconciliation) rememberResponse(k int, obj *unstructured.Unstructured)
 }
 
 // liveOf views an object that a request returned: no watch may show it.
-func (r *reconciliation) liveOf(d *pipeline.Downstream, obj *unstructured.Unstructured) (*drift.Live, error) {
+func (r *reconciliation) liveOf(d *desired.Downstream, obj *unstructured.Unstructured) (*drift.Live, error) {
 	live, err := d.View.Live(obj)
 	if err == nil {
 		live.Unselected = !d.Selector.AsSelector().Matches(labelsOf(obj)) || r.lacksShard(labelsOf(obj))

@@ -11,9 +11,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 )
 
@@ -191,7 +191,7 @@ func (r *reconciliation) rememberBefore(obj *unstructured.Unstructured) (*drift.
 	return live, nil
 }
 
-func beforeTarget(p *pipeline.Pipeline, at operator.Ref) apply.Target {
+func beforeTarget(p *compile.Pipeline, at operator.Ref) apply.Target {
 	return apply.Target{GVR: p.Before.Object.Kind.GVR, Namespace: at.Namespace, Name: at.Name}
 }
 
@@ -257,7 +257,7 @@ func (r *reconciliation) recordBefore(ctx context.Context, d *operator.Decision,
 func (r *reconciliation) createBefore(ctx context.Context, o operator.Outcome, in operator.Input) error {
 	m, t := r.record.before.edit(), beforeTarget(r.Pipeline, o.Target)
 	m.desired = nil // after a failure it is rendered again
-	document := r.withShard(marks.WithToken(r.Pipeline.Settings, r.Pipeline.BeforeDocument(&in.Before.Desired), r.token()))
+	document := r.withShard(marks.WithToken(r.Pipeline.Settings, in.Before.Desired.Document, r.token()))
 	r.notifyObserver(func(to Observer) { to.Rendered(operator.BeforeIndex, document) })
 	resp, err := r.client.Create(ctx, t, document)
 	switch {

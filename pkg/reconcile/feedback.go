@@ -149,7 +149,7 @@ func (r *reconciliation) ownInputs() []int {
 // downstreams that are inputs.
 func (r *reconciliation) othersDigest() drift.Sum {
 	var status any
-	if r.Pipeline.ReadsStatus() {
+	if r.Pipeline.ReadsStatus {
 		status = report.OthersStatus(r.Pipeline.Settings, r.upstream)
 	}
 	digest, own := r.digest(status), r.ownUIDs()

@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -219,7 +219,7 @@ func (r *reconciliation) reportFailure(doing string, err error) apply.Failure {
 }
 
 // classify is apply.Classify for a request for an object of d, without values that may be a Secret's.
-func classify(d *pipeline.Downstream, err error) apply.Failure {
+func classify(d *desired.Downstream, err error) apply.Failure {
 	return classifyShown(err, d.Words)
 }
 
@@ -282,7 +282,7 @@ func (r *reconciliation) writeReport(ctx context.Context, report report.Report, 
 	r.record.contests.edit().status.write(because, statusDigest(r.Pipeline.Settings, report.Status), r.spacing(), r.now)
 	// The response may contain somebody else's change: then the event about it must be handled.
 	r.upstream = withoutManagedFields(resp)
-	complete := r.readableDigest(r.Pipeline.ReadsStatus()) == r.record.digest
+	complete := r.readableDigest(r.Pipeline.ReadsStatus) == r.record.digest
 	if complete {
 		r.record.version = resp.GetResourceVersion()
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -200,7 +200,7 @@ func (r *reconciliation) recordedAs(list []status.Recorded, k int) *status.Recor
 }
 
 // downstream is the downstream that object k of the desired state is of.
-func (r *reconciliation) downstream(k int) *pipeline.Downstream {
+func (r *reconciliation) downstream(k int) *desired.Downstream {
 	return r.Pipeline.Downstreams[r.record.desired.Objects[k].Downstream]
 }
 

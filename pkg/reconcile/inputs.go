@@ -10,15 +10,15 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
 // readers are the upstreams that read each input, whether it exists or not.
 type readers struct {
 	mu sync.Mutex
-	by map[inputKey]map[operator.Ref]*pipeline.Listing
+	by map[inputKey]map[operator.Ref]*desired.Listing
 }
 
 // inputKey is where an input is, or of a list the namespace and the key of its objects.
@@ -28,7 +28,7 @@ type inputKey struct {
 	key   string
 }
 
-func keyOf(input int, ref pipeline.InputRef) (key inputKey, isRead bool) {
+func keyOf(input int, ref desired.InputRef) (key inputKey, isRead bool) {
 	if l := ref.List; l != nil {
 		return inputKey{input, operator.Ref{Namespace: l.Namespace}, l.Key}, true
 	}
@@ -36,7 +36,7 @@ func keyOf(input int, ref pipeline.InputRef) (key inputKey, isRead bool) {
 }
 
 // move replaces the inputs that an upstream read by those that it reads now.
-func (r *readers) move(reader operator.Ref, from, to []pipeline.InputRef) {
+func (r *readers) move(reader operator.Ref, from, to []desired.InputRef) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, ref := range from {
@@ -51,10 +51,10 @@ func (r *readers) move(reader operator.Ref, from, to []pipeline.InputRef) {
 			continue
 		}
 		if r.by == nil {
-			r.by = map[inputKey]map[operator.Ref]*pipeline.Listing{}
+			r.by = map[inputKey]map[operator.Ref]*desired.Listing{}
 		}
 		if r.by[key] == nil {
-			r.by[key] = map[operator.Ref]*pipeline.Listing{}
+			r.by[key] = map[operator.Ref]*desired.Listing{}
 		}
 		r.by[key][reader] = ref.List
 	}
@@ -69,10 +69,10 @@ func (r *readers) of(input int, o Input) []operator.Ref {
 }
 
 // ofLists lists the readers of lists that may have one of the objects, by namespace and key.
-func (r *readers) ofLists(input int, objects []Input) map[operator.Ref]*pipeline.Listing {
+func (r *readers) ofLists(input int, objects []Input) map[operator.Ref]*desired.Listing {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	found := map[operator.Ref]*pipeline.Listing{}
+	found := map[operator.Ref]*desired.Listing{}
 	for _, o := range objects {
 		for _, namespace := range []string{"", o.GetNamespace()} {
 			at, key := operator.Ref{Namespace: namespace}, o.Match().Key
@@ -101,7 +101,7 @@ func (r *Reconciler) ReadersOf(i int, states []Input) []operator.Ref {
 	case s.Config.List == nil:
 		return r.readers.of(i, states[0])
 	}
-	matches := make([]pipeline.Match, len(states))
+	matches := make([]desired.Match, len(states))
 	for k, state := range states {
 		matches[k] = state.Match()
 	}
@@ -132,7 +132,7 @@ func (f foundInput) objects() []Input {
 }
 
 // digest is over what is read of those objects that count.
-func (f foundInput) digest(ref pipeline.InputRef, counts func(Input) bool) any {
+func (f foundInput) digest(ref desired.InputRef, counts func(Input) bool) any {
 	if err := cmp.Or(ref.Err, f.err); err != nil {
 		return []any{err.Error()}
 	}
@@ -165,7 +165,7 @@ func (r *reconciliation) findInputs(ctx context.Context) {
 	if known.version != version || known.refs == nil {
 		refs := r.Pipeline.InputRefs(ctx, r.upstream)
 		r.readers.move(r.ref, known.refs, refs)
-		late := slices.ContainsFunc(refs, func(ref pipeline.InputRef) bool { return errors.Is(ref.Err, rules.ErrTime) })
+		late := slices.ContainsFunc(refs, func(ref desired.InputRef) bool { return errors.Is(ref.Err, rules.ErrTime) })
 		if ctx.Err() != nil || late {
 			version = "" // an evaluation that was cut short says nothing about the upstream
 		}
@@ -195,7 +195,7 @@ func (r *reconciliation) readInputs(ctx context.Context) {
 		case r.inputs != nil && r.inputsOf == known.version: // a change since then enqueues the upstream
 			inputs[i] = r.inputs[i]
 		default:
-			inputs[i].list, inputs[i].err = pipeline.Members(ctx, r.Pipeline.Inputs[i], ref.List, r.Cache.Inputs(i, ref.List))
+			inputs[i].list, inputs[i].err = desired.Members(ctx, r.Pipeline.Inputs[i], ref.List, r.Cache.Inputs(i, ref.List))
 		}
 		digests[i] = inputs[i].digest(ref, func(Input) bool { return true })
 	}
@@ -205,7 +205,7 @@ func (r *reconciliation) readInputs(ctx context.Context) {
 }
 
 // inputsRead are the inputs as findInputs found them.
-func (r *reconciliation) inputsRead() pipeline.Inputs {
+func (r *reconciliation) inputsRead() desired.Inputs {
 	if r.unpacked == nil {
 		in := r.Pipeline.InputsAt(r.record.inputs.get().refs, foundObjects(r.inputs)).Sharing(r.acquireSlot).WithSiblings(r.sibling)
 		r.unpacked = &in
@@ -242,7 +242,7 @@ func (r *reconciliation) sibling(downstream int, at operator.Ref) map[string]any
 type foundObjects []foundInput
 
 // One implements pipeline.Objects.
-func (f foundObjects) One(s *pipeline.InputSource, _ operator.Ref) map[string]any {
+func (f foundObjects) One(s *desired.InputSource, _ operator.Ref) map[string]any {
 	if f[s.Index].one == nil {
 		return nil
 	}
@@ -250,7 +250,7 @@ func (f foundObjects) One(s *pipeline.InputSource, _ operator.Ref) map[string]an
 }
 
 // Listed implements pipeline.Objects.
-func (f foundObjects) Listed(s *pipeline.InputSource, _ *pipeline.Listing) ([]any, error) {
+func (f foundObjects) Listed(s *desired.InputSource, _ *desired.Listing) ([]any, error) {
 	list := make([]any, len(f[s.Index].list))
 	for i, o := range f[s.Index].list {
 		list[i] = unpack(o)

@@ -15,11 +15,12 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
 
 // listing compiles a config whose input is a list of ConfigMaps that match.
-func listing(t *testing.T, matching string) *pipeline.Pipeline {
+func listing(t *testing.T, matching string) *compile.Pipeline {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "operator.yaml")
 	text := fmt.Sprintf(`
@@ -53,7 +54,7 @@ status: {conditions: {ready: Ready}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, problems, err := pipeline.Compile(loaded[0], pipeline.Options{Kinds: source})
+	p, problems, err := compile.File(loaded[0], compile.Options{Kinds: source})
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
@@ -63,14 +64,14 @@ status: {conditions: {ready: Ready}}
 // listed is an object of a list.
 type listed struct {
 	*unstructured.Unstructured
-	match pipeline.Match
+	match desired.Match
 }
 
-func (l listed) Match() pipeline.Match           { return l.match }
+func (l listed) Match() desired.Match            { return l.match }
 func (l listed) Digest() drift.Sum               { return drift.Digest(l.Object) }
 func (l listed) Unpack() (map[string]any, error) { return l.Object, nil }
 
-func listedObject(p *pipeline.Pipeline, namespace, name string, data map[string]any) Input {
+func listedObject(p *compile.Pipeline, namespace, name string, data map[string]any) Input {
 	u := &unstructured.Unstructured{Object: map[string]any{"data": data}}
 	u.SetNamespace(namespace)
 	u.SetName(name)
@@ -122,7 +123,7 @@ func TestReadersOfLists(t *testing.T) {
 		}
 		for key := range r.readers.by {
 			for reader, l := range r.readers.by[key] {
-				r.readers.move(reader, []pipeline.InputRef{{List: l}}, nil)
+				r.readers.move(reader, []desired.InputRef{{List: l}}, nil)
 			}
 		}
 		if len(r.readers.by) > 0 {
@@ -149,7 +150,7 @@ func TestListCostIsBounded(t *testing.T) {
 		for i := range objects {
 			objects[i] = object
 		}
-		list, err := pipeline.Members(context.Background(), r.Pipeline.Inputs[0], l, objects)
+		list, err := desired.Members(context.Background(), r.Pipeline.Inputs[0], l, objects)
 		if err == nil || !strings.Contains(err.Error(), "costs more than the limit") || len(err.Error()) > 1000 || list != nil {
 			t.Errorf("%d objects: %v", len(list), err)
 		}

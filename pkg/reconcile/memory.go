@@ -12,9 +12,9 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -128,7 +128,7 @@ func (u *unusual) isEmpty(now time.Time) bool {
 
 // inputsMemory has the places of the inputs of the upstream at a version, and the digest of what was read of them.
 type inputsMemory struct {
-	refs    []pipeline.InputRef
+	refs    []desired.InputRef
 	version string
 	digest  drift.Sum
 }
@@ -299,7 +299,7 @@ func (r *record) isEchoOf(downstream int, live *drift.Live) bool {
 }
 
 // inputRefs are the inputs of the upstream, for any goroutine.
-func (r *record) inputRefs() []pipeline.InputRef {
+func (r *record) inputRefs() []desired.InputRef {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.inputs.get().refs

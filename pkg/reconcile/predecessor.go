@@ -11,7 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -100,7 +100,7 @@ type counterpart struct {
 	sees  bool
 }
 
-func (r *Reconciler) matchDownstreams(before *pipeline.Pipeline) []counterpart {
+func (r *Reconciler) matchDownstreams(before *compile.Pipeline) []counterpart {
 	list := make([]counterpart, len(before.Downstreams))
 	for i, old := range before.Downstreams {
 		list[i].index = -1

@@ -9,9 +9,9 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -61,7 +61,7 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 }
 
 // recordedBefore is the outcome of deletion.before that is to be recorded and lets the downstreams go; nil if there is none.
-func recordedBefore(p *pipeline.Pipeline, d operator.Decision) *status.Recorded {
+func recordedBefore(p *compile.Pipeline, d operator.Decision) *status.Recorded {
 	if d.Before == nil || d.Before.Action != operator.ActionRecord {
 		return nil
 	}

@@ -14,9 +14,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 )
 
@@ -57,7 +58,7 @@ type reconciliation struct {
 	inputs       []foundInput
 	inputsOf     string
 	inputsDigest drift.Sum
-	unpacked     *pipeline.Inputs
+	unpacked     *desired.Inputs
 	// unwatched is true if the watch does not show the deletion.before object.
 	unwatched bool
 	// reportedBefore is the state of deletion.before in the status when this reconciliation began.
@@ -292,7 +293,7 @@ func (r *Reconciler) beginUncached(ctx context.Context, ref operator.Ref) (*reco
 		return nil, nil
 	}
 	up, err := r.ReadUpstream(ctx, ref)
-	var match pipeline.MatchResult
+	var match desired.MatchResult
 	if err == nil {
 		match = r.Pipeline.Match(up)
 	}
@@ -370,7 +371,7 @@ func (r *Reconciler) namespaceSelected(namespace string) bool {
 }
 
 // isOwnDownstream reports whether an object of the watched kind was created by this operator: a copy is not copied.
-func isOwnDownstream(p *pipeline.Pipeline, up *unstructured.Unstructured) bool {
+func isOwnDownstream(p *compile.Pipeline, up *unstructured.Unstructured) bool {
 	before := p.Before
 	same := before != nil && before.Object.GVK().GroupKind() == p.Upstream.GVK.GroupKind()
 	for _, d := range p.Downstreams {
@@ -417,7 +418,7 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 	if !changed && rec.version == r.upstream.GetResourceVersion() && rec.inputs.get().digest == r.inputsDigest {
 		return
 	}
-	digest := r.readableDigest(r.Pipeline.ReadsStatus())
+	digest := r.readableDigest(r.Pipeline.ReadsStatus)
 	cause := digest
 	if r.Pipeline.ReadsOwn() {
 		cause = r.othersDigest()

@@ -18,7 +18,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/reconcile/departures"
 )
 
@@ -26,7 +27,7 @@ import (
 // the requests of a client. What it remembers saves requests, and is not needed for correctness.
 type Reconciler struct {
 	Name     string
-	Pipeline *pipeline.Pipeline
+	Pipeline *compile.Pipeline
 	Client   *apply.Client
 	Cache    Cache
 	Kinds    Kinds
@@ -114,12 +115,12 @@ type Cache interface {
 	// Input is an object of input i; nil if there is none.
 	Input(i int, at operator.Ref) Input
 	// Inputs are at least those objects of input i, a list, that it may have.
-	Inputs(i int, of *pipeline.Listing) []Input
+	Inputs(i int, of *desired.Listing) []Input
 }
 
 // Input is an input in a Cache: only what is read of it.
 type Input interface {
-	pipeline.Object
+	desired.Object
 	GetUID() types.UID
 	// Digest is the digest of what is read.
 	Digest() drift.Sum

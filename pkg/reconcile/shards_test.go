@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
 
 // noInputs is a cache without inputs; nothing else of it is used.
 type noInputs struct{ Cache }
 
-func (noInputs) Inputs(int, *pipeline.Listing) []Input { return nil }
+func (noInputs) Inputs(int, *desired.Listing) []Input { return nil }
 
 // lostShard is a shard that was lost.
 type lostShard struct{}

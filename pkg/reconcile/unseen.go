@@ -9,7 +9,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
 
 // findUnseen reads objects that the cache does not show, and reports whether any was found.
@@ -56,7 +56,7 @@ func (r *reconciliation) remembered() (list []witness) {
 		}
 	}
 	for _, rec := range r.recorded() {
-		if i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name }); i >= 0 {
+		if i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *desired.Downstream) bool { return d.Name == rec.Name }); i >= 0 {
 			add(witness{place{i, operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}}, rec.UID, 0, rec.Guessed})
 		}
 	}

@@ -141,3 +141,11 @@ func (w Words) Path(path string) string {
 	}
 	return b.String()
 }
+
+// Hide returns err, without values if hide is true.
+func Hide(hide bool, err error) error {
+	if !hide {
+		return err
+	}
+	return WithoutValues(err)
+}

@@ -22,7 +22,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/informers/connections"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
@@ -137,7 +137,7 @@ func (s *Surveyor) open(ctx context.Context, file *load.File) (*Survey, error) {
 			d.View.Keep = append(slices.Clip(d.View.Keep), []string{"metadata", "creationTimestamp"})
 		}
 	}
-	v := &Survey{surveyor: s, cache: informers.NewCache(p), pending: newPendingRefs(), failed: map[informers.Key]string{},
+	v := &Survey{surveyor: s, cache: informers.NewCache(p.Renderer), pending: newPendingRefs(), failed: map[informers.Key]string{},
 		observes: observes}
 	v.reconciler = &reconcile.Reconciler{
 		Name: file.Metadata.Name, Pipeline: p, Cache: v.cache, Kinds: s.absences, Host: v, Log: s.options.Log, Recorder: silentRecorder{},
@@ -179,7 +179,7 @@ func (v *Survey) Doubt() string { return v.doubt }
 func (v *Survey) Observes() bool { return v.observes }
 
 // compile compiles a config as `run` does.
-func (s *Surveyor) compile(file *load.File) (*pipeline.Pipeline, error) {
+func (s *Surveyor) compile(file *load.File) (*compile.Pipeline, error) {
 	if !file.Valid() {
 		return nil, file.Problems()
 	}
@@ -187,7 +187,7 @@ func (s *Surveyor) compile(file *load.File) (*pipeline.Pipeline, error) {
 	if err != nil {
 		version = nil // it only decides which CEL functions there are
 	}
-	p, problems, err := pipeline.Compile(file, pipeline.Options{Kinds: s.cluster, Version: version, Live: true})
+	p, problems, err := compile.File(file, compile.Options{Kinds: s.cluster, Version: version, Live: true})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("asking the API server for its kinds: %w", err)
@@ -200,7 +200,7 @@ func (s *Surveyor) compile(file *load.File) (*pipeline.Pipeline, error) {
 }
 
 // setEnforce makes a pipeline decide as with mode Enforce: that is what a survey shows, in either mode.
-func setEnforce(p *pipeline.Pipeline) {
+func setEnforce(p *compile.Pipeline) {
 	if p.Observing() {
 		changed := *p.Config
 		changed.Mode = config.ModeEnforce
@@ -209,7 +209,7 @@ func setEnforce(p *pipeline.Pipeline) {
 }
 
 // narrow restricts a pipeline's watches to the one namespace of the options. It returns false if the config does not watch it.
-func (s *Surveyor) narrow(p *pipeline.Pipeline) bool {
+func (s *Surveyor) narrow(p *compile.Pipeline) bool {
 	if s.options.Namespace == "" || !p.Upstream.Namespaced {
 		return true
 	}
@@ -299,7 +299,7 @@ func (v *Survey) ReplacementProblems(changed *config.Operator) []string {
 }
 
 // Pipeline returns the compiled config.
-func (v *Survey) Pipeline() *pipeline.Pipeline { return v.reconciler.Pipeline }
+func (v *Survey) Pipeline() *compile.Pipeline { return v.reconciler.Pipeline }
 
 // Current returns the desired state of an upstream and its objects in the caches; nil if there is nothing to report.
 func (v *Survey) Current(ctx context.Context, ref operator.Ref) (*reconcile.Current, error) {

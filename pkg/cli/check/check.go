@@ -17,8 +17,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/described"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/pipeline/hints"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
+	"github.com/corollary-dev/corollary/pkg/operator/hints"
 )
 
 type checkOptions struct {
@@ -92,10 +92,10 @@ func (o *checkOptions) run(ctx context.Context) error {
 	conversions, wrong := o.configs.ConversionsBeside(files, again())
 	problems = append(problems, wrong...)
 	activations, wrong := load.Activations(load.Options{Files: o.configs.Files, Stdin: again().In, Anybody: true}, files)
-	list, problems, err := pipeline.CompileAll(files, append(problems, wrong...), options)
+	list, problems, err := compile.All(files, append(problems, wrong...), options)
 	differences, failed := o.differences(ctx, list, conversions)
 	err = errors.Join(err, failed)
-	source, asked := pipeline.WithDescribed(files, options.Kinds), hints.Of(list)
+	source, asked := compile.WithDescribed(files, options.Kinds), hints.Of(list)
 	warnings, hinted := 0, 0
 	for _, c := range list {
 		r := reportOf(c, source, asked[c.Pipeline])
@@ -139,7 +139,7 @@ func (o *checkOptions) run(ctx context.Context) error {
 // differences warns of kinds that configs describe and that are defined differently in the cluster, or in files, and of versions that drop
 // fields.
 func (o *checkOptions) differences(
-	ctx context.Context, list []pipeline.Compiled, converting []*load.ConversionFile,
+	ctx context.Context, list []compile.Compiled, converting []*load.ConversionFile,
 ) (config.Errors, error) {
 	find, where, err := o.finder(ctx)
 	if err != nil {
@@ -221,7 +221,7 @@ func (o *checkOptions) definitions() (
 }
 
 // kinds decides where kinds come from. Only with --live is there a client at all.
-func (o *checkOptions) kinds() (pipeline.Options, error) {
+func (o *checkOptions) kinds() (compile.Options, error) {
 	if !o.live {
 		var given string
 		o.connection.Flags.VisitAll(func(f *pflag.Flag) {
@@ -230,17 +230,17 @@ func (o *checkOptions) kinds() (pipeline.Options, error) {
 			}
 		})
 		if given != "" {
-			return pipeline.Options{}, command.Usagef("--%s has no effect without --live: no API server is asked", given)
+			return compile.Options{}, command.Usagef("--%s has no effect without --live: no API server is asked", given)
 		}
 		source, err := kinds.Offline(o.crds...)
-		return pipeline.Options{Kinds: source}, err
+		return compile.Options{Kinds: source}, err
 	}
 	if len(o.crds) > 0 {
-		return pipeline.Options{}, command.Usagef("--crds and --live cannot be combined: kinds come from files or from the API server")
+		return compile.Options{}, command.Usagef("--crds and --live cannot be combined: kinds come from files or from the API server")
 	}
 	cfg, err := o.connection.REST()
 	if err != nil {
-		return pipeline.Options{}, err
+		return compile.Options{}, err
 	}
 	return command.LiveKinds(cfg)
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
 
 // checkReport is what check prints about a config that has no errors.
@@ -32,7 +33,7 @@ type checkReport struct {
 	hints          []string // what the author may want to think about
 }
 
-func reportOf(c pipeline.Compiled, source kinds.Source, hints []config.Error) *checkReport {
+func reportOf(c compile.Compiled, source kinds.Source, hints []config.Error) *checkReport {
 	p := c.Pipeline
 	r := &checkReport{file: c.File.Path, operator: p.Name}
 	r.status, r.optional = missingStatus(p)
@@ -63,7 +64,7 @@ func reportOf(c pipeline.Compiled, source kinds.Source, hints []config.Error) *c
 }
 
 // openHoles lists the holes of a template through which structure enters.
-func (r *checkReport) openHoles(p *pipeline.Pipeline, d *pipeline.Downstream, role string) {
+func (r *checkReport) openHoles(p *compile.Pipeline, d *desired.Downstream, role string) {
 	open, closed := p.StructureHoles(d)
 	for _, h := range open {
 		file, line := d.Place(h.Line)
@@ -159,7 +160,7 @@ func (r *checkReport) writeHoles(w io.Writer) {
 
 // missingStatus are the lines that the upstream's CustomResourceDefinition lacks, empty where it lacks none; optional reports
 // whether the operator does its work without them.
-func missingStatus(p *pipeline.Pipeline) (lines string, optional bool) {
+func missingStatus(p *compile.Pipeline) (lines string, optional bool) {
 	missing, optional := generate.MissingStatus(p)
 	if missing == nil {
 		return "", false

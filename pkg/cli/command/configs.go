@@ -15,7 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // Configs name the configs that a command is about.
@@ -77,17 +77,17 @@ func (f *Configs) Offline(streams IO, crds []string) ([]*load.File, kinds.Source
 		return nil, nil, err
 	}
 	files, problems, err := f.Load(streams)
-	return files, pipeline.WithDescribed(files, source), Refuse(streams, problems, err)
+	return files, compile.WithDescribed(files, source), Refuse(streams, problems, err)
 }
 
 // PipelinesOffline is offline for commands that need pipelines.
-func (f *Configs) PipelinesOffline(streams IO, crds []string) ([]*pipeline.Pipeline, error) {
+func (f *Configs) PipelinesOffline(streams IO, crds []string) ([]*compile.Pipeline, error) {
 	list, err := f.CompileOffline(streams, crds)
 	return PipelinesOf(list), err
 }
 
 // CompileOffline is compileOffline, with the file of each pipeline.
-func (f *Configs) CompileOffline(streams IO, crds []string) ([]pipeline.Compiled, error) {
+func (f *Configs) CompileOffline(streams IO, crds []string) ([]compile.Compiled, error) {
 	source, err := kinds.Offline(crds...)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (f *Configs) CompileOffline(streams IO, crds []string) ([]pipeline.Compiled
 	if err != nil {
 		return nil, err
 	}
-	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: source})
+	list, problems, err := compile.All(files, problems, compile.Options{Kinds: source})
 	return list, Refuse(streams, problems, err)
 }
 
@@ -105,7 +105,7 @@ func (f *Configs) Definitions(streams IO, files []*load.File, source kinds.Sourc
 	if !slices.ContainsFunc(files, func(f *load.File) bool { return f.SpecSchema() != nil }) {
 		return nil, nil
 	}
-	list, problems, err := pipeline.CompileAll(files, nil, pipeline.Options{Kinds: source})
+	list, problems, err := compile.All(files, nil, compile.Options{Kinds: source})
 	if err := Refuse(streams, problems, err); err != nil {
 		return nil, err
 	}
@@ -117,8 +117,8 @@ func (f *Configs) Definitions(streams IO, files []*load.File, source kinds.Sourc
 }
 
 // PipelinesOf are the pipelines of compiled configs, in their order.
-func PipelinesOf(list []pipeline.Compiled) []*pipeline.Pipeline {
-	var pipelines []*pipeline.Pipeline
+func PipelinesOf(list []compile.Compiled) []*compile.Pipeline {
+	var pipelines []*compile.Pipeline
 	for _, c := range list {
 		pipelines = append(pipelines, c.Pipeline)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
 
 // NamedKind is a kind of the configs with the names that people call it by.
@@ -37,7 +37,7 @@ func (k *NamedKind) Is(apiVersion, kind string) bool {
 }
 
 // IsRow reports whether it is the kind of the rows of a database.
-func (k *NamedKind) IsRow() bool { return k.GVK == pipeline.RowKind().GVK }
+func (k *NamedKind) IsRow() bool { return k.GVK == desired.RowKind().GVK }
 
 // KindNames are the kinds of configs.
 type KindNames struct {
@@ -75,7 +75,7 @@ func DiscoverNames(cfg *rest.Config, files []*load.File) (*KindNames, error) {
 
 // addRows adds the kind of rows, which no API server has.
 func (n *KindNames) addRows() {
-	k := pipeline.RowKind()
+	k := desired.RowKind()
 	if !slices.ContainsFunc(n.Served, func(have *NamedKind) bool { return have.GVK == k.GVK }) {
 		n.Served = append(n.Served, &NamedKind{Kind: *k, names: []string{strings.ToLower(k.GVK.Kind), k.GVR.Resource}})
 	}

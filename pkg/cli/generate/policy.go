@@ -10,7 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/generate"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 type policies struct {
@@ -124,7 +124,7 @@ func (o *policies) conversionPolicies() (all []generate.Manifest, err error) {
 }
 
 // policies are those of one operator.
-func (o *policies) policies(p *pipeline.Pipeline, given, others []generate.Identity) ([]generate.Manifest, error) {
+func (o *policies) policies(p *compile.Pipeline, given, others []generate.Identity) ([]generate.Manifest, error) {
 	made, err := generate.RulesPolicy(p, o.prefix)
 	if err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (o *policies) policies(p *pipeline.Pipeline, given, others []generate.Ident
 }
 
 // siblings are those whom other operators of the same upstream kind work as.
-func siblings(of *pipeline.Pipeline, list []*pipeline.Pipeline) []generate.Identity {
+func siblings(of *compile.Pipeline, list []*compile.Pipeline) []generate.Identity {
 	var others []generate.Identity
 	for _, p := range list {
 		same := p.Upstream.GVK.GroupKind() == of.Upstream.GVK.GroupKind()

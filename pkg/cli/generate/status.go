@@ -12,7 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
@@ -58,10 +58,10 @@ func (o *statuses) run() error {
 	if err != nil {
 		return err
 	}
-	var list []pipeline.Compiled
+	var list []compile.Compiled
 	for _, f := range files {
 		upstream := schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind)
-		made, more, e := pipeline.CompileAll([]*load.File{f}, problems, pipeline.Options{Kinds: generate.OpenStatus(source, upstream)})
+		made, more, e := compile.All([]*load.File{f}, problems, compile.Options{Kinds: generate.OpenStatus(source, upstream)})
 		list, problems, err = append(list, made...), more, errors.Join(err, e)
 	}
 	if err := command.Refuse(o.streams, problems, err); err != nil {
@@ -70,7 +70,7 @@ func (o *statuses) run() error {
 	return o.print(command.PipelinesOf(list), source)
 }
 
-func (o *statuses) print(pipelines []*pipeline.Pipeline, source kinds.Source) error {
+func (o *statuses) print(pipelines []*compile.Pipeline, source kinds.Source) error {
 	needs, silent, err := generate.CRDStatusOf(pipelines)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
@@ -56,7 +56,7 @@ func (f *surveyFlags) fit(files []*load.File, problems config.Errors) (*rest.Con
 	if err != nil {
 		return nil, command.Refuse(f.streams, problems, err)
 	}
-	_, problems, err = pipeline.CompileAll(files, problems, options)
+	_, problems, err = compile.All(files, problems, options)
 	return cfg, command.Refuse(f.streams, problems, err)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -97,18 +96,15 @@ func (o *getOptions) run(ctx context.Context, _ []string) error {
 		err = o.listAndWatch(ctx, s, files, t)
 	} else {
 		err = each(ctx, s, files, line.note, func(v *survey.Survey) error {
-			var newest survey.Newest
+			var last newest
 			err := v.Visit(ctx, v.Refs(), func(f *preview.Finding) error {
-				newest.Add(f)
+				last.add(f)
 				return t.finding(v.Pipeline(), f)
 			})
-			if err != nil || !tellsRunning {
-				return err
+			if err == nil && tellsRunning {
+				last.note(ctx, v, line.note)
 			}
-			if at := newest.LastWrite(ctx, v); !at.IsZero() {
-				line.note("operator %s last wrote at %s", v.Pipeline().Name, at.UTC().Format(time.RFC3339))
-			}
-			return nil
+			return err
 		})
 	}
 	line.clear()

@@ -4,7 +4,7 @@ import (
 	"sort"
 	"sync"
 
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
@@ -23,7 +23,7 @@ type getTable struct {
 	printed map[string]findings.Row
 }
 
-func (t *getTable) finding(pl *pipeline.Pipeline, f *preview.Finding) error {
+func (t *getTable) finding(pl *compile.Pipeline, f *preview.Finding) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.line.clear()
@@ -36,7 +36,7 @@ func (t *getTable) finding(pl *pipeline.Pipeline, f *preview.Finding) error {
 }
 
 // update is finding for an upstream that was listed before: it reports what is gone, too.
-func (t *getTable) update(pl *pipeline.Pipeline, f *preview.Finding) error {
+func (t *getTable) update(pl *compile.Pipeline, f *preview.Finding) error {
 	rows := findings.Rows(pl, f)
 	is := map[string]bool{}
 	for _, r := range rows {

@@ -11,7 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 	"github.com/corollary-dev/corollary/pkg/survey"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
@@ -37,7 +37,7 @@ func noteRequirements(cfg *rest.Config, files []*load.File, note noteFunc) error
 		return err
 	}
 	for _, f := range files {
-		list, err := pipeline.Requirements(f, options)
+		list, err := compile.Requirements(f, options)
 		if err != nil {
 			return err
 		}

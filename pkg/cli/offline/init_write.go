@@ -8,7 +8,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/scaffold"
 )
 
@@ -58,7 +58,7 @@ func (o *initOptions) check(d *scaffold.Draft) error {
 		return err
 	}
 	files, problems := load.Operators(load.Options{Files: []string{o.at(operatorFile)}})
-	_, problems, err = pipeline.CompileAll(files, problems, pipeline.Options{Kinds: source})
+	_, problems, err = compile.All(files, problems, compile.Options{Kinds: source})
 	return command.Refuse(o.streams, problems, err)
 }
 

@@ -3,13 +3,12 @@ package offline
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/offline"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 type renderOptions struct {
@@ -76,28 +75,30 @@ func (o *renderOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	upstreams, errs := offline.Read(o.files, o.streams.In)
-	inputs, more := offline.ReadGiven(o.inputs, o.streams.In, o.namespace)
-	r := &offline.Rendering{Configs: list, Namespace: o.namespace, Given: inputs, Errs: append(errs, more...)}
+	upstreams, errs := command.ReadUpstreams(o.files, o.streams.In)
+	inputs, more := command.ReadInputs(o.inputs, o.streams, o.namespace)
+	r := &rendering{ctx: ctx, configs: list, namespace: o.namespace, given: inputs, errs: append(errs, more...), targets: map[target]string{}}
 	for _, u := range upstreams {
-		r.Add(ctx, u)
+		r.add(u)
 	}
-	command.WriteNotes(o.streams, r.Notes)
-	for _, err := range r.Errs {
-		fmt.Fprintln(o.streams.Err, err)
+	for _, note := range r.notes {
+		fmt.Fprintln(o.streams.Err, "note: "+note)
 	}
-	if len(r.Errs) > 0 {
-		return fmt.Errorf("nothing is printed: %s", command.Count(len(r.Errs), "error"))
+	if len(r.errs) > 0 {
+		for _, err := range r.errs {
+			fmt.Fprintln(o.streams.Err, err)
+		}
+		return fmt.Errorf("nothing is printed: %s", command.Count(len(r.errs), "error"))
 	}
-	return o.output.Documents(o.streams.Out, r.Documents)
+	return o.output.Documents(o.streams.Out, r.documents)
 }
 
 // compile loads and compiles the configs with what files tell of kinds.
-func (o *renderOptions) compile() ([]pipeline.Compiled, error) {
+func (o *renderOptions) compile() ([]compile.Compiled, error) {
 	if len(o.files) == 0 {
 		return nil, command.Usagef("no custom resource is named: add -f FILE, -f DIRECTORY or -f -")
 	}
-	if o.configs.ReadsStdin() && slices.Contains(o.files, "-") {
+	if o.configs.ReadsStdin() && command.ReadsStdin(o.files) {
 		return nil, command.Usagef("-c - and -f - cannot both read standard input: name a file for one of them")
 	}
 	return o.configs.CompileOffline(o.streams, o.crds)

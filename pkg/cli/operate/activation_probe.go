@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/corollary-dev/corollary/pkg/activation"
-	"github.com/corollary-dev/corollary/pkg/activation/locks"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 )
@@ -49,7 +48,7 @@ since each has a way of its own to the lock.`,
 func (o *activationCommand) probe(ctx context.Context, files []*load.ActivationFile, rounds int) error {
 	var unfit []string
 	for i, f := range files {
-		store, err := locks.Open(f)
+		store, err := activation.Open(f)
 		if err != nil {
 			return err
 		}

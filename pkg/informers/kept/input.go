@@ -9,7 +9,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
 
 // Input is an input in the cache: what is read of it, as compressed JSON, and its digest. An event that does not change the
@@ -19,7 +19,7 @@ type Input struct {
 	digest drift.Sum
 	text   text
 	listed bool // the input is a list
-	match  pipeline.Match
+	match  desired.Match
 }
 
 // GetObjectKind makes it a runtime.Object, as an informer requires.
@@ -29,7 +29,7 @@ func (i *Input) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKin
 func (i *Input) DeepCopyObject() runtime.Object { return i }
 
 // KeepInput is the transform of an input's view.
-func (t *Texts) KeepInput(view pipeline.InputView) func(any) (any, error) {
+func (t *Texts) KeepInput(view desired.InputView) func(any) (any, error) {
 	return func(obj any) (any, error) {
 		u, ok := obj.(*unstructured.Unstructured)
 		if !ok {
@@ -48,7 +48,7 @@ func (t *Texts) KeepInput(view pipeline.InputView) func(any) (any, error) {
 }
 
 // Match implements pipeline.Object.
-func (i *Input) Match() pipeline.Match { return i.match }
+func (i *Input) Match() desired.Match { return i.match }
 
 // ByListing indexes the objects of inputs that are lists: by namespace, by namespace and key, and by key.
 const ByListing = "listing"
@@ -63,7 +63,7 @@ func ListingsOf(obj any) ([]string, error) {
 }
 
 // Listings are the values of byListing under which the objects of a list are; none means all.
-func Listings(of *pipeline.Listing) []string {
+func Listings(of *desired.Listing) []string {
 	switch {
 	case of.Key != "":
 		return []string{of.Namespace + "/" + of.Key, of.Namespace + "/"} // without a key, only the expression decides

@@ -17,7 +17,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
 
 // Packed is an upstream in the cache: what watches need of it, and the whole as compressed JSON. Most upstreams are read once
@@ -34,13 +34,13 @@ type Packed struct {
 // packedExtras is what few upstreams have.
 type packedExtras struct {
 	// match is what watch.matchConditions say. Of an object that does not meet them, only the identity is kept.
-	match       pipeline.MatchResult
+	match       desired.MatchResult
 	finalizers  []string          // of one that is being deleted
 	annotations map[string]string // of a bookmark, where an informer reads them
 }
 
 // MatchResult is what the match conditions said when the object was packed.
-func (p *Packed) MatchResult() (result pipeline.MatchResult) {
+func (p *Packed) MatchResult() (result desired.MatchResult) {
 	if p.extras != nil {
 		result = p.extras.match
 	}
@@ -71,11 +71,11 @@ type Writers struct{ appliers, Versions string }
 const PackedView = "packed"
 
 // PackedViewOf is the view of a pipeline's upstreams.
-func PackedViewOf(p *pipeline.Pipeline) string {
+func PackedViewOf(p *desired.Renderer) string {
 	if !p.HasMatchConditions() {
 		return PackedView
 	}
-	text, err := json.Marshal([]any{p.Config.Watch.MatchConditions, p.Params()})
+	text, err := json.Marshal([]any{p.Config.Watch.MatchConditions, p.Params})
 	if err != nil {
 		panic("writing conditions as JSON: " + err.Error()) // they came from JSON: cannot happen
 	}
@@ -83,7 +83,7 @@ func PackedViewOf(p *pipeline.Pipeline) string {
 }
 
 // PackMatching is pack for the upstreams of a pipeline.
-func (t *Texts) PackMatching(p *pipeline.Pipeline) func(any) (any, error) {
+func (t *Texts) PackMatching(p *desired.Renderer) func(any) (any, error) {
 	if !p.HasMatchConditions() {
 		return t.Pack
 	}

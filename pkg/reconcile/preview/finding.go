@@ -9,7 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -22,9 +22,9 @@ type Finding struct {
 	// Selected is false if the upstream exists and the config does not select it.
 	Selected bool
 	// Match is what watch.matchConditions say of it.
-	Match pipeline.MatchResult
+	Match desired.MatchResult
 	// Inputs are the inputs that it reads.
-	Inputs pipeline.Inputs
+	Inputs desired.Inputs
 	// Desired is the desired state; nil if the upstream is being deleted.
 	Desired *operator.Desired
 	// Decision is the first decision of `run`, before any request to the API server.

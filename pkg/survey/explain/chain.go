@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
@@ -61,7 +61,7 @@ func (e *explanation) up(ctx context.Context, k kinds.Kind, object *unstructured
 			return chain
 		}
 		seen[key] = true
-		if chain = append(chain, o); o.kind.GVK == pipeline.RowKind().GVK {
+		if chain = append(chain, o); o.kind.GVK == desired.RowKind().GVK {
 			return chain
 		}
 		// One that is gone, or cannot be read, ends the chain; whoever looks at it reports that.
@@ -199,7 +199,7 @@ func namedRow(v *survey.Survey, at operator.Ref) operator.Ref {
 	if !v.Pipeline().HasRows() {
 		return at
 	}
-	byKey := operator.Ref{Name: pipeline.RowName(at.Name)}
+	byKey := operator.Ref{Name: desired.RowName(at.Name)}
 	if refs := v.Refs(); slices.Contains(refs, at) && !slices.Contains(refs, byKey) {
 		return at
 	}

@@ -10,13 +10,13 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
 // holder says who owns an object that is in the way of a downstream: who writes it, and what owns it. Whoever is to
 // runUntilIdle the conflict has to talk to them. One that cannot be read is passed over; that it is there has been said.
-func (e *explanation) holder(ctx context.Context, p *pipeline.Pipeline, c preview.Change, line func(string, ...any)) {
+func (e *explanation) holder(ctx context.Context, p *compile.Pipeline, c preview.Change, line func(string, ...any)) {
 	if c.State != operator.StateConflict || c.Target.Name == "" || c.Index < 0 {
 		return
 	}

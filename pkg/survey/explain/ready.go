@@ -7,14 +7,14 @@ import (
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
 // notReady says why an object that has not changed since it was applied is not ready, each rule with its place in the config, and who
 // can do something about it. While it is to be written that comes first, and says nothing of what is to be then.
-func (e *explanation) notReady(p *pipeline.Pipeline, f *preview.Finding, c preview.Change, line func(string, ...any)) {
+func (e *explanation) notReady(p *compile.Pipeline, f *preview.Finding, c preview.Change, line func(string, ...any)) {
 	applied := []operator.State{operator.StateInSync, operator.StateDrifted, operator.StateStale, operator.StatePaused}
 	if !slices.Contains(applied, c.State) || !findings.HasObject(c) {
 		return
@@ -48,7 +48,7 @@ func (e *explanation) place(operator, path string) string {
 }
 
 // describing are the arguments of kubectl describe for an object.
-func describing(p *pipeline.Pipeline, c preview.Change) string {
+func describing(p *compile.Pipeline, c preview.Change) string {
 	gvr := p.Downstreams[c.Index].Kind.GVR
 	text := gvr.GroupResource().String() + " " + c.Target.Name
 	if c.Target.Namespace != "" {

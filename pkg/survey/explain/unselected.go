@@ -15,7 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 	"github.com/corollary-dev/corollary/pkg/survey"
@@ -57,7 +57,7 @@ func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Su
 // passedOver says what of a config's watch an upstream does not satisfy, each with the value found, the value wanted and
 // its place in the config; none where it satisfies all.
 func (e *explanation) passedOver(
-	ctx context.Context, f *load.File, upstream *unstructured.Unstructured, m pipeline.MatchResult,
+	ctx context.Context, f *load.File, upstream *unstructured.Unstructured, m desired.MatchResult,
 ) []string {
 	var reasons []string
 	watch, ns := f.Watch, upstream.GetNamespace()

@@ -12,14 +12,14 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/status"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
 // take explains one upstream. In brief, only what it has to do with the object that was asked about.
-func (e *explanation) take(ctx context.Context, p *pipeline.Pipeline, f *preview.Finding, brief bool) {
+func (e *explanation) take(ctx context.Context, p *compile.Pipeline, f *preview.Finding, brief bool) {
 	up := e.begin(f.Operator, findings.Upstream(p, f))
 	e.upstreamState(ctx, p, f, up)
 	recorded := p.Recorded(f.Upstream)
@@ -33,7 +33,7 @@ func (e *explanation) take(ctx context.Context, p *pipeline.Pipeline, f *preview
 }
 
 // upstreamState says what concerns all downstreams of an upstream.
-func (e *explanation) upstreamState(ctx context.Context, p *pipeline.Pipeline, f *preview.Finding, about *Upstream) {
+func (e *explanation) upstreamState(ctx context.Context, p *compile.Pipeline, f *preview.Finding, about *Upstream) {
 	line := func(format string, args ...any) { about.Notes = append(about.Notes, fmt.Sprintf(format, args...)) }
 	switch {
 	case f.Upstream.GetDeletionTimestamp() != nil:
@@ -101,7 +101,7 @@ func conditionTexts(names config.Conditions, upstream *unstructured.Unstructured
 }
 
 // stateIn is what a status records of an object; empty for nothing.
-func stateIn(recorded []status.Recorded, p *pipeline.Pipeline, c preview.Change) string {
+func stateIn(recorded []status.Recorded, p *compile.Pipeline, c preview.Change) string {
 	for _, r := range recorded {
 		at := operator.Ref{Namespace: r.Namespace, Name: r.ObjectName}
 		if r.Name == c.Downstream && (c.Index == operator.BeforeIndex || !p.Downstreams[c.Index].Several() || at == c.Target) {
@@ -112,7 +112,7 @@ func stateIn(recorded []status.Recorded, p *pipeline.Pipeline, c preview.Change)
 }
 
 // downstream explains one object. It shows what the status says of it beside what is decided now.
-func (e *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *preview.Finding, c preview.Change, recorded string,
+func (e *explanation) downstream(ctx context.Context, p *compile.Pipeline, f *preview.Finding, c preview.Change, recorded string,
 	brief bool) (out Downstream) {
 	out.Item = findings.ItemOf(p, f, c)
 	out.Asked = out.Object.Kind.GroupKind() == e.object.Kind.GroupKind() && out.Object.At == e.object.At
@@ -161,7 +161,7 @@ func nextWrite(c preview.Change) string {
 const always = "true"
 
 // when says what the condition of a downstream gave.
-func when(p *pipeline.Pipeline, f *preview.Finding, c preview.Change, line func(string, ...any)) {
+func when(p *compile.Pipeline, f *preview.Finding, c preview.Change, line func(string, ...any)) {
 	if c.Leftover || f.Desired == nil || c.Index < 0 || c.Object >= len(f.Desired.Objects) {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
@@ -30,7 +30,7 @@ type About struct {
 }
 
 // aboutChange is what a change says about its object.
-func aboutChange(pl *pipeline.Pipeline, f *preview.Finding, c preview.Change) About {
+func aboutChange(pl *compile.Pipeline, f *preview.Finding, c preview.Change) About {
 	about := About{Operator: f.Operator, Upstream: Upstream(pl, f), Downstream: c.Downstream, Object: ofChange(c), State: string(c.State),
 		Reason: c.Reason}
 	if c.Action == preview.Leftover {
@@ -40,13 +40,13 @@ func aboutChange(pl *pipeline.Pipeline, f *preview.Finding, c preview.Change) Ab
 }
 
 // aboutForgotten is what is said about an object that only the status records; its reason begins with reason.
-func aboutForgotten(pl *pipeline.Pipeline, f *preview.Finding, r preview.Forgotten, reason string) About {
+func aboutForgotten(pl *compile.Pipeline, f *preview.Finding, r preview.Forgotten, reason string) About {
 	object := Forgotten(r)
 	return About{Operator: f.Operator, Upstream: Upstream(pl, f), Downstream: r.Name, Object: object, Reason: reason + toDelete(f, object)}
 }
 
 // Upstream names the upstream of a finding.
-func Upstream(pl *pipeline.Pipeline, f *preview.Finding) Object {
+func Upstream(pl *compile.Pipeline, f *preview.Finding) Object {
 	if f.Ref == (operator.Ref{}) {
 		return Object{Kind: pl.Upstream.GVK, At: operator.Ref{Name: "-"}}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
@@ -49,7 +49,7 @@ func (i *Item) Shown() []docdiff.Field {
 }
 
 // Items are the objects of one upstream, the upstream first if its finalizer changes.
-func Items(pl *pipeline.Pipeline, f *preview.Finding) []Item {
+func Items(pl *compile.Pipeline, f *preview.Finding) []Item {
 	list := Finalizer(pl, f)
 	for _, c := range f.Changes {
 		if IsAboutNothing(c) {
@@ -65,7 +65,7 @@ func Items(pl *pipeline.Pipeline, f *preview.Finding) []Item {
 }
 
 // ForgottenItems are the objects that only the status of an upstream records.
-func ForgottenItems(pl *pipeline.Pipeline, f *preview.Finding) (list []Item) {
+func ForgottenItems(pl *compile.Pipeline, f *preview.Finding) (list []Item) {
 	for _, r := range f.Forgotten {
 		about := aboutForgotten(pl, f, r, fmt.Sprintf("the status records it for downstream %s, which the config no longer has, or has with "+
 			"another kind", r.Name))
@@ -75,7 +75,7 @@ func ForgottenItems(pl *pipeline.Pipeline, f *preview.Finding) (list []Item) {
 }
 
 // Finalizer is the item of an upstream whose finalizer changes; none if it does not.
-func Finalizer(pl *pipeline.Pipeline, f *preview.Finding) []Item {
+func Finalizer(pl *compile.Pipeline, f *preview.Finding) []Item {
 	text := FinalizerText(pl, f)
 	if text == "" {
 		return nil
@@ -85,7 +85,7 @@ func Finalizer(pl *pipeline.Pipeline, f *preview.Finding) []Item {
 }
 
 // ItemOf is a change as a plan has it.
-func ItemOf(pl *pipeline.Pipeline, f *preview.Finding, c preview.Change) Item {
+func ItemOf(pl *compile.Pipeline, f *preview.Finding, c preview.Change) Item {
 	item := Item{About: aboutChange(pl, f, c), Action: string(c.Action), Risk: c.Risk, Note: c.Note, Failure: c.Failure,
 		Before: contentOf(c.Before), After: contentOf(c.After), Words: wordsOf(pl, c.Index)}
 	if item.hash = fieldpath.New("metadata", "annotations", pl.Config.Conventions.Hash.Annotation); pl.Config.Conventions.Hash.Label != "" {
@@ -162,7 +162,7 @@ func contentOf(u *unstructured.Unstructured) map[string]any {
 }
 
 // wordsOf are all that is shown of the objects of a downstream by its index; nil if all of them is.
-func wordsOf(pl *pipeline.Pipeline, index int) redact.Words {
+func wordsOf(pl *compile.Pipeline, index int) redact.Words {
 	switch {
 	case index >= 0 && index < len(pl.Downstreams):
 		return pl.Downstreams[index].Words

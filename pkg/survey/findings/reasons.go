@@ -6,9 +6,10 @@ import (
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/health"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
@@ -49,7 +50,7 @@ func HasObject(c preview.Change) bool {
 }
 
 // UnmetRules are the rules that keep an existing object of ours from being ready.
-func UnmetRules(p *pipeline.Pipeline, f *preview.Finding, c preview.Change) []pipeline.UnmetRule {
+func UnmetRules(p *compile.Pipeline, f *preview.Finding, c preview.Change) []health.UnmetRule {
 	if !HasObject(c) || f.Desired == nil {
 		return nil
 	}
@@ -57,7 +58,7 @@ func UnmetRules(p *pipeline.Pipeline, f *preview.Finding, c preview.Change) []pi
 }
 
 // FinalizerText says what happens to the upstream's finalizer; empty if nothing does.
-func FinalizerText(pl *pipeline.Pipeline, f *preview.Finding) string {
+func FinalizerText(pl *compile.Pipeline, f *preview.Finding) string {
 	name := pl.Config.Conventions.Finalizer
 	switch f.Finalizer {
 	case operator.FinalizerAdd:

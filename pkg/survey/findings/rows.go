@@ -9,7 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
@@ -25,7 +25,7 @@ func (r Row) Key() string {
 }
 
 // Rows are the objects of one upstream: downstreams that are wanted or exist, and what is left over.
-func Rows(pl *pipeline.Pipeline, f *preview.Finding) []Row {
+func Rows(pl *compile.Pipeline, f *preview.Finding) []Row {
 	left := leftRows(pl, f)
 	if f.Upstream == nil {
 		return left
@@ -65,7 +65,7 @@ func Rows(pl *pipeline.Pipeline, f *preview.Finding) []Row {
 }
 
 // leftRows are the objects of an earlier upstream of that name.
-func leftRows(pl *pipeline.Pipeline, f *preview.Finding) []Row {
+func leftRows(pl *compile.Pipeline, f *preview.Finding) []Row {
 	var rows []Row
 	for _, c := range f.Left {
 		about := aboutChange(pl, f, c)

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
@@ -23,7 +23,7 @@ func (e *File) All(ctx context.Context, v *survey.Survey) error {
 }
 
 // Update replaces what is said about one upstream.
-func (e *File) Update(ctx context.Context, pl *pipeline.Pipeline, f *preview.Finding) error {
+func (e *File) Update(ctx context.Context, pl *compile.Pipeline, f *preview.Finding) error {
 	e.updating.Lock()
 	defer e.updating.Unlock()
 	return e.whileBusy(ctx, func() error {
@@ -66,7 +66,7 @@ func (e *File) remove(ctx context.Context, f *preview.Finding) error {
 }
 
 // insert writes what was found about an upstream.
-func (e *File) insert(ctx context.Context, pl *pipeline.Pipeline, f *preview.Finding) error {
+func (e *File) insert(ctx context.Context, pl *compile.Pipeline, f *preview.Finding) error {
 	e.inserting.Lock()
 	defer e.inserting.Unlock()
 	for _, r := range findings.Rows(pl, f) {
@@ -86,7 +86,7 @@ func (e *File) insert(ctx context.Context, pl *pipeline.Pipeline, f *preview.Fin
 	return e.insertUpstream(ctx, pl, f)
 }
 
-func (e *File) insertUpstream(ctx context.Context, pl *pipeline.Pipeline, f *preview.Finding) error {
+func (e *File) insertUpstream(ctx context.Context, pl *compile.Pipeline, f *preview.Finding) error {
 	u := f.Upstream
 	var created any
 	if at := u.GetCreationTimestamp(); !at.IsZero() {
@@ -118,7 +118,7 @@ func (e *File) insertUpstream(ctx context.Context, pl *pipeline.Pipeline, f *pre
 
 // exportedContent is an upstream's labels, and the rest of it without metadata and status, both as JSON; nil where its values are not
 // shown.
-func exportedContent(pl *pipeline.Pipeline, u *unstructured.Unstructured) (labels, object any, err error) {
+func exportedContent(pl *compile.Pipeline, u *unstructured.Unstructured) (labels, object any, err error) {
 	if pl.UpstreamWords != nil {
 		return nil, nil, nil
 	}
@@ -139,6 +139,6 @@ func exportedContent(pl *pipeline.Pipeline, u *unstructured.Unstructured) (label
 }
 
 // written notes when what is said about an operator was written.
-func (e *File) written(ctx context.Context, pl *pipeline.Pipeline) error {
+func (e *File) written(ctx context.Context, pl *compile.Pipeline) error {
 	return e.exec(ctx, "INSERT OR REPLACE INTO exports VALUES (?, ?)", pl.Name, time.Now().UTC().Format(time.RFC3339))
 }

@@ -1,0 +1,43 @@
+package activation
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
+)
+
+// TestZooKeeperSilentServer: a server that accepts connections and never answers, as one that is frozen does, is given up in the time
+// of one request, so that another one is tried. The client itself would wait for 20 seconds here.
+func TestZooKeeperSilentServer(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	came := make(chan struct{}, 100)
+	go func() {
+		for {
+			if _, err := silent.Accept(); err != nil {
+				return
+			}
+			came <- struct{}{}
+		}
+	}()
+	f := &load.ActivationFile{}
+	f.RenewDeadline = config.Duration(6 * time.Second)
+	f.ZooKeeper = &config.ActivationZooKeeper{Servers: []string{silent.Addr().String()}, Path: "/lock"}
+	store, err := Open(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = store.Get(t.Context()) }() // it gets no answer
+	<-came
+	select {
+	case <-came:
+	case <-time.After(12 * time.Second):
+		t.Error("it still waits for the server that does not answer")
+	}
+}

@@ -1,0 +1,147 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/health"
+	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+func compileDownstream(c *compilation, i int) {
+	d, cfg := c.p.downstreams[i], c.p.downstreams[i].Config
+	path := fmt.Sprintf("downstreams[%d]", i)
+	compileForEach(c, d, path)
+	compileWhen(c, d, path)
+	compileOwnTemplate(c, d)
+	checkScope(c, d, path)
+	compileConventions(c, d)
+	noteStatusReads(c, d)
+	d.rules.Ready = compileRules(c, d, path+".ready.rules", cfg.Ready.Rules, "waiting for")
+	d.rules.Failed = compileRules(c, d, path+".ready.failed", cfg.Ready.Failed, "failed, since")
+	switch cfg.Ready.ObservedGeneration {
+	case config.ObservedRequired:
+		d.rules.HasObservedGeneration = true
+	case config.ObservedOptional:
+	default:
+		d.rules.HasObservedGeneration = d.Kind.Schema != nil && d.Kind.HasStatus && status.Probe(d.Kind.Schema).Stores(observedGenerationPath)
+	}
+	if cfg.Ready.MessageFrom != "" {
+		d.rules.MessageFrom = c.program(path+".ready.messageFrom", func() (*rules.Program, error) {
+			return c.env.String(cfg.Ready.MessageFrom, rules.Downstream, d.Name)
+		})
+	}
+	for _, r := range slices.Concat(d.rules.Ready, d.rules.Failed, []health.Rule{{Program: d.rules.MessageFrom}}) {
+		d.rules.ReadsItem = d.rules.ReadsItem || r.Program != nil && reaches(r.Program.Reads, "item", "")
+	}
+	d.View.Initial = parsePaths(cfg.Drift.InitialFields)
+	for _, g := range cfg.Generated {
+		if key, ok := g.Key(); ok && g.Length != nil {
+			d.Generated = append(d.Generated, operator.GeneratedField{Key: key, Length: *g.Length, Characters: g.Charset.Characters()})
+			d.View.Initial = append(d.View.Initial, fieldpath.New("data", key))
+		}
+	}
+	d.View.Exclusive = parsePaths(cfg.Drift.ExclusiveFields)
+}
+
+// parsePaths parses paths, without those that the loader has reported.
+func parsePaths(texts []string) []fieldpath.Path {
+	var paths []fieldpath.Path
+	for _, text := range texts {
+		if path, err := fieldpath.Parse(text); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// compileForEach compiles the items. It comes before all other expressions of the downstream, which may read item.
+func compileForEach(c *compilation, d *downstream, path string) {
+	if !d.Several() {
+		return
+	}
+	d.Items = c.program(path+".forEach.items", func() (*rules.Program, error) {
+		return c.env.Items(d.Config.ForEach.Items, d.Name)
+	})
+	d.ItemsInputs = c.programInputs(d.Items)
+	d.ItemsVary = len(d.ItemsInputs) > 0 || d.Items != nil && d.ReadsSiblings(d.Items)
+	c.p.ReadsStatus = c.p.ReadsStatus || (d.Items != nil && readsStatus(d.Items.Reads))
+}
+
+func compileWhen(c *compilation, d *downstream, path string) {
+	if d.Config.When == "" || d.Config.When == "true" {
+		return
+	}
+	d.When = c.program(path+".when", func() (*rules.Program, error) {
+		return c.env.Bool(d.Config.When, rules.Sibling, d.Name)
+	})
+	d.WhenInputs = c.programInputs(d.When)
+	c.p.ReadsStatus = c.p.ReadsStatus || (d.When != nil && readsStatus(d.When.Reads))
+}
+
+// checkScope holds the config to what owner references can do, once the scope of both kinds is known: what they cannot
+// clean up needs the owner annotation and the finalizer.
+func checkScope(c *compilation, d *downstream, path string) {
+	up, conv := c.p.Upstream, c.file.Operator.Conventions
+	if c.p.Upstream.GVR.Empty() || d.Kind.GVR.Empty() {
+		return
+	}
+	switch {
+	case up.Namespaced && !d.Kind.Namespaced:
+		if conv.Owner.Annotation == "" {
+			c.failOnce("conventions.owner", "add owner.annotation: a key of your domain", "a namespaced %s cannot own a cluster-scoped %s by reference", up.GVK.Kind, d.Kind.GVK.Kind)
+		}
+		if conv.Finalizer == "" {
+			c.failOnce("conventions", "add finalizer: a name of your domain", "nothing but a finalizer can clean up a cluster-scoped %s after a namespaced %s", d.Kind.GVK.Kind, up.GVK.Kind)
+		}
+	case !up.Namespaced && d.Kind.Namespaced && d.Config.TargetNamespaces.From == config.NamespacesSame && up.GVK.GroupKind() != (schema.GroupKind{Kind: "Namespace"}):
+		c.fail(path+".targetNamespaces", "set from: List with names, or from: Any",
+			"a cluster-scoped %s has no namespace that a %s could share", up.GVK.Kind, d.Kind.GVK.Kind)
+	}
+}
+
+func compileRules(c *compilation, d *downstream, path string, list []config.ReadyRule, lead string) []health.Rule {
+	var out []health.Rule
+	for i, r := range list {
+		at := fmt.Sprintf("%s[%d].rule", path, i)
+		program := c.program(at, func() (*rules.Program, error) {
+			return c.env.Bool(r.Rule, rules.Downstream, d.Name)
+		})
+		message := r.Message
+		if message == "" {
+			message = lead + ": " + strings.Join(strings.Fields(r.Rule), " ")
+		}
+		out = append(out, health.Rule{Path: at, Program: program, Message: message})
+	}
+	return out
+}
+
+// noteStatusReads notes which fields of the status a downstream is made from. A text that reads the whole status does not add to
+// them: by name it reads something else.
+func noteStatusReads(c *compilation, d *downstream) {
+	var readers []text
+	if d.Template != nil {
+		readers = append(readers, readingOf(c, d.Template))
+	}
+	for _, t := range conventionTexts(c, d) {
+		readers = append(readers, t)
+		c.p.ReadsStatus = c.p.ReadsStatus || t.ReadsStatus()
+	}
+	for _, r := range readers {
+		paths, _ := r.StatusReads()
+		d.statusReads = append(d.statusReads, paths...)
+	}
+	if d.When != nil {
+		d.statusReads = append(d.statusReads, statusPaths(d.When.Reads)...)
+	}
+	if d.Items != nil {
+		d.statusReads = append(d.statusReads, statusPaths(d.Items.Reads)...)
+	}
+}

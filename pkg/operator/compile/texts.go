@@ -1,0 +1,104 @@
+package compile
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+// text is a template or a text, as far as it says what it reads.
+type text interface {
+	Params() []string
+	Variables() []string
+	Inputs() []string
+	Downstreams() []string
+	InputReads(name string) (paths [][]string, whole bool)
+	InputShown(name string) (paths [][]string, whole bool)
+	ComputesInput() bool
+	ReadsStatus() bool
+	StatusReads() (paths [][]string, whole bool)
+}
+
+var _, _ text = (*render.Template)(nil), (*render.Text)(nil)
+
+// reading is a text that reads what its variables read, too.
+type reading struct {
+	text
+	programs []*rules.Program
+}
+
+// readingOf says what a text reads, its variables included.
+func readingOf(c *compilation, t text) text {
+	r := reading{text: t}
+	for _, name := range t.Variables() {
+		if program := c.p.VariableProgram(name); program != nil {
+			r.programs = append(r.programs, program)
+		}
+	}
+	if len(r.programs) == 0 {
+		return t
+	}
+	return r
+}
+
+// Downstreams are those of the text and its variables.
+func (r reading) Downstreams() []string {
+	names := slices.Clone(r.text.Downstreams())
+	for _, program := range r.programs {
+		paths, _ := program.Reads("downstreams")
+		for _, path := range paths {
+			if len(path) > 0 && !slices.Contains(names, path[0]) {
+				names = append(names, path[0])
+			}
+		}
+	}
+	return names
+}
+
+// InputReads is that of the text and its variables.
+func (r reading) InputReads(name string) (paths [][]string, whole bool) {
+	return r.andOfInput(name)(r.text.InputReads(name))
+}
+
+// InputShown is that of the text and its variables.
+func (r reading) InputShown(name string) (paths [][]string, whole bool) {
+	return r.andOfInput(name)(r.text.InputShown(name))
+}
+
+// andOfInput adds what the variables read of an input.
+func (r reading) andOfInput(name string) func(paths [][]string, whole bool) ([][]string, bool) {
+	return func(paths [][]string, whole bool) ([][]string, bool) {
+		root, member := "inputs", name
+		if sibling, ok := strings.CutPrefix(name, render.DownstreamKey("")); ok {
+			root, member = "downstreams", sibling
+		}
+		for _, program := range r.programs {
+			more, all := program.Reads(root)
+			whole = whole || all
+			for _, path := range more {
+				if len(path) > 0 && path[0] == member {
+					paths, whole = append(slices.Clip(paths), path[1:]), whole || len(path) == 1
+				}
+			}
+		}
+		return paths, whole
+	}
+}
+
+// ReadsStatus is that of the text and its variables.
+func (r reading) ReadsStatus() bool {
+	return r.text.ReadsStatus() || slices.ContainsFunc(r.programs, func(p *rules.Program) bool { return readsStatus(p.Reads) })
+}
+
+// StatusReads is that of the text and its variables.
+func (r reading) StatusReads() (paths [][]string, whole bool) {
+	paths, whole = r.text.StatusReads()
+	for _, program := range r.programs {
+		for _, path := range statusPaths(program.Reads) {
+			paths, whole = append(slices.Clip(paths), path), whole || len(path) == 0
+		}
+	}
+	return paths, whole
+}

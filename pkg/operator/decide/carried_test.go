@@ -1,0 +1,176 @@
+package decide_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/health"
+)
+
+// secretPipeline is a pipeline of Secrets, each with a generated password.
+func secretPipeline(downstreams int, several bool) *health.Checks {
+	p := onePipeline(func(op *config.Operator) {
+		first := op.Downstreams[0]
+		op.Downstreams = nil
+		for i := range downstreams {
+			d := first
+			if d.Name, d.Kind = fmt.Sprint("login", i), "Secret"; several {
+				d.ForEach = &config.ForEach{Items: "self.spec.users"}
+			}
+			op.Downstreams = append(op.Downstreams, d)
+		}
+	})
+	for _, d := range p.Downstreams {
+		d.Generated = []operator.GeneratedField{{Key: "password", Length: 32, Characters: "ab"}}
+	}
+	return p
+}
+
+// absentAt is an object of downstream 0 that is wanted and does not exist.
+func absentAt(name string, several bool) operator.DesiredObject {
+	return operator.DesiredObject{Wanted: true, Target: operator.Ref{Namespace: "apps", Name: name}, Hash: hash, Secret: &drift.Secret{Content: drift.Digest(name)}, Several: several}
+}
+
+// replacedAt is an object of downstream 0 that is not wanted any more. Its content says what it is about.
+func replacedAt(namespace, name, content string) operator.Owned {
+	live := ourLive()
+	live.Namespace, live.Name, live.UID = namespace, name, types.UID("uid-"+name)
+	live.Secret = &drift.Secret{Content: drift.Digest(content)}
+	return operator.Owned{Live: live, Certain: true}
+}
+
+func observed(u *unstructured.Unstructured, generation int64) {
+	u.SetGeneration(2)
+	u.Object["status"] = map[string]any{"observedGeneration": generation}
+}
+
+// Each object that gets generated values takes those of the object that it replaces; where it cannot, the outcome says that they are lost.
+func TestGeneratedValuesAreCarriedOver(t *testing.T) {
+	for _, row := range []struct {
+		name, reason string
+		downstreams  int // 0 means 1
+		several      bool
+		want         []operator.DesiredObject
+		facts        operator.Facts // of the first object
+		left         []operator.Owned
+		observed     int64  // the generation of the upstream is 2
+		forgotten    string // the recorded state of a Secret of a downstream that the config no longer has; empty: there is none
+		from         string
+		lost         string
+	}{
+		{name: "a new object", reason: "nothing was there before"},
+		{name: "renamed", reason: "the old object has the value", left: []operator.Owned{replacedAt("apps", "old", "")}, facts: operator.Facts{RecordedUID: "uid-old"}, from: "uid-old"},
+		{name: "renamed twice", reason: "the recorded one was in place last", left: []operator.Owned{replacedAt("apps", "older", ""), replacedAt("apps", "old", "")},
+			facts: operator.Facts{RecordedUID: "uid-old"}, from: "uid-old uid-older"},
+		{name: "deleted", reason: "nobody has the value any more", facts: operator.Facts{RecordedUID: "uid-old", RecordedAt: target},
+			lost: "a new random value for data.password: Secret apps/web, which had the last one, is gone or has lost its marks"},
+		{name: "deleted by us", reason: "the value is remembered", facts: operator.Facts{RecordedUID: "uid-old", HasKeptValues: true}},
+		{name: "deleted after a rename", reason: "the one before still has the value", left: []operator.Owned{replacedAt("apps", "old", "")}, facts: operator.Facts{RecordedUID: "uid-gone"}, from: "uid-old"},
+		{name: "two downstreams", reason: "another downstream's value is another secret", downstreams: 2,
+			left: []operator.Owned{{Downstream: 1, Live: replacedAt("apps", "old", "").Live, Certain: true}}},
+		{name: "of either downstream", reason: "a guess could give the password of one account to another", downstreams: 2,
+			left: []operator.Owned{{Live: replacedAt("apps", "old", "").Live}}, lost: "cannot be told (apps/old)"},
+		{name: "renamed by the template", reason: "the upstream did not change, so the items are the same", several: true, observed: 2,
+			want: []operator.DesiredObject{absentAt("new-a", true), absentAt("new-b", true)},
+			left: []operator.Owned{replacedAt("apps", "a", "new-a"), replacedAt("apps", "b", "new-b")}, from: "uid-a"},
+		{name: "moved to another namespace", reason: "an item that keeps its name is the same", several: true, observed: 2,
+			left: []operator.Owned{replacedAt("other", "web", "")}, from: "uid-web"},
+		{name: "another item", reason: "a new user must not get the password of one that was removed", several: true, observed: 1,
+			left: []operator.Owned{replacedAt("apps", "a", "web")}, lost: "cannot be told (apps/a)"},
+		{name: "items that look alike", reason: "nothing says which is which", several: true, observed: 2,
+			left: []operator.Owned{replacedAt("apps", "a", "web"), replacedAt("apps", "b", "web")}, lost: "cannot be told (apps/a, apps/b)"},
+		{name: "renamed with its downstream", reason: "nothing says that it is the same, and somebody may still need the old value", observed: 2, forgotten: "InSync",
+			lost: "a new random value for data.password: Secret apps/old of downstream before, which the config no longer has, keeps its own"},
+		{name: "a later downstream", reason: "what is left over for long has nothing to do with it", observed: 2, forgotten: "Leftover"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := secretPipeline(max(row.downstreams, 1), row.several)
+			if row.want == nil {
+				row.want = []operator.DesiredObject{absentAt(target.Name, row.several)}
+			}
+			in := operator.Input{Upstream: upstreamObject(), Selected: true, Now: now, Desired: &operator.Desired{Objects: row.want}, Facts: make([]operator.Facts, len(row.want)), Leftovers: row.left}
+			in.Facts[0] = row.facts
+			if row.observed > 0 {
+				observed(in.Upstream, row.observed)
+			}
+			if row.forgotten != "" {
+				in.Upstream.Object["status"].(map[string]any)["downstreams"] = []any{map[string]any{"name": "before", "apiVersion": "v1",
+					"kind": "Secret", "namespace": "apps", "objectName": "old", "uid": "uid-old", "state": row.forgotten}}
+			}
+			o := decide.Decide(p.Settings, in).Outcomes[0]
+			var from []string
+			for _, live := range o.ValuesFrom {
+				from = append(from, string(live.UID))
+			}
+			if o.Action != operator.ActionCreate || strings.Join(from, " ") != row.from {
+				t.Errorf("%s: %s with values from %v, want %q", row.reason, o.Action, from, row.from)
+			}
+			if (row.lost == "") != (o.LostValues == "") || !strings.Contains(o.LostValues, row.lost) {
+				t.Errorf("%s: %q is lost, want %q", row.reason, o.LostValues, row.lost)
+			}
+			if !strings.Contains(o.Message, o.LostValues) {
+				t.Errorf("the message does not say so: %s", o.Message)
+			}
+			for i, old := range decide.Decide(p.Settings, in).Leftovers {
+				if kept := old.Action == operator.ActionRelease; kept != (row.lost != "" && !row.left[i].Certain) {
+					t.Errorf("what may have the value is kept: %t, %s", kept, old.Message)
+				}
+			}
+		})
+	}
+}
+
+// TestDroppedKeys: a key of a Secret that a changed config gives no more is a loss, unless its value moves to a new key.
+func TestDroppedKeys(t *testing.T) {
+	const other = "another hash"
+	for _, row := range []struct {
+		reason, hash string
+		has          []string
+		lacks        bool // the generated key
+		renamed      bool // the Secret
+		more         int  // generated keys that are missing
+		observed     int64
+		lost         string
+	}{
+		{"a generated key was renamed, and nothing else", hash, []string{"old", "user"}, true, false, 0, 2, ""},
+		{"a generated key was renamed, and something else has changed", other, []string{"old", "user"}, true, false, 0, 2,
+			"a new random value for data.password: data.old goes, which nothing gives any more"},
+		{"a generated key was replaced by two", hash, []string{"old", "user"}, true, false, 1, 2, "data.old goes, which nothing gives any more"},
+		{"generated was removed", hash, []string{"old", "password", "user"}, false, false, 0, 2, "data.old goes, which nothing gives any more"},
+		{"two keys were renamed", hash, []string{"old", "older", "user"}, true, false, 0, 2, "data.old, data.older goes"},
+		{"the upstream was edited, which may remove what it gives", other, []string{"old", "password", "user"}, false, false, 0, 1, ""},
+		{"another value", other, []string{"password", "user"}, false, false, 0, 2, ""},
+		{"a generated key and the Secret were renamed", other, []string{"old", "user"}, true, true, 0, 2,
+			"a new random value for data.password: data.old goes, which nothing gives any more"},
+		{"a Secret was renamed", other, []string{"password", "user"}, false, true, 0, 2, ""},
+		{"a new key", other, []string{"user"}, true, false, 0, 2, ""},
+	} {
+		p := secretPipeline(1, false)
+		live := ourLive()
+		live.Hash, live.Secret, live.Initial = row.hash, &drift.Secret{Keys: row.has}, []drift.InitialField{{Present: !row.lacks, Ours: !row.lacks}}
+		d := p.Downstreams[0]
+		d.Generated = append(d.Generated, make([]operator.GeneratedField, row.more)...)
+		d.View.Generated, d.View.Initial = 1+row.more, make([]fieldpath.Path, 1+row.more)
+		live.Initial = append(live.Initial, make([]drift.InitialField, row.more)...)
+		want := operator.DesiredObject{Wanted: true, Target: target, Hash: hash, Sum: drift.Digest("new"), Secret: &drift.Secret{Keys: []string{"password", "user"}}}
+		in := operator.Input{Upstream: upstreamObject(), Selected: true, Now: now, Desired: &operator.Desired{Objects: []operator.DesiredObject{want}}, Facts: []operator.Facts{{Live: live}}}
+		observed(in.Upstream, row.observed)
+		o := decide.Decide(p.Settings, in).Outcomes[0]
+		if row.renamed {
+			in.Facts, in.Leftovers = []operator.Facts{{}}, []operator.Owned{{Live: live, Certain: true}}
+			live.Name, o = "old", decide.Decide(p.Settings, in).Outcomes[0]
+		}
+		if (o.Action == operator.ActionCreate) != row.renamed || (row.lost == "") != (o.LostValues == "") || !strings.Contains(o.LostValues, row.lost) || !strings.Contains(o.Message, row.lost) {
+			t.Errorf("%s: %s, %q is lost: %s", row.reason, o.Action, o.LostValues, o.Message)
+		}
+	}
+}
