@@ -102,7 +102,7 @@ func (e example) compile(t *testing.T) []*compile.Pipeline {
 	}
 	var list []*compile.Pipeline
 	for _, f := range e.load(t) {
-		p, problems, err := compile.File(f, compile.Options{Kinds: source})
+		p, problems, err := compile.One(f, compile.Options{Kinds: source})
 		if err != nil || len(problems) > 0 {
 			t.Fatalf("compiling: %v\n%v", err, problems)
 		}

@@ -146,7 +146,7 @@ func (w *world) checkUpstream(ctx context.Context, p *compile.Pipeline, u *unstr
 	} else if p.Config.Watch.LabelSelector != nil && !selector.Matches(labels.Set(u.GetLabels())) {
 		return
 	}
-	in := p.InputsAt(p.InputRefs(ctx, u), desired.Whole(func(s *desired.InputSource) []*unstructured.Unstructured {
+	in := p.InputsAt(p.InputRefs(ctx, u), desired.WholeObjects(func(s *desired.InputSource) []*unstructured.Unstructured {
 		return w.list(ctx, s.Kind.GVK)
 	})).WithSiblings(func(downstream int, at operator.Ref) map[string]any {
 		for _, u := range w.list(ctx, p.Downstreams[downstream].GVK()) {
@@ -156,7 +156,7 @@ func (w *world) checkUpstream(ctx context.Context, p *compile.Pipeline, u *unstr
 		}
 		return nil
 	})
-	desired := p.Desired(ctx, u, in)
+	desired := p.Render(ctx, u, in)
 	for k, d := range desired.Objects {
 		if d.Err != nil {
 			w.problem("%s: downstream %s cannot be rendered: %v", key(u), p.Downstreams[d.Downstream].Name, d.Err)

@@ -113,7 +113,7 @@ func (w *caseRun) applyBefore(ctx context.Context, then *unstructured.Unstructur
 
 // inputs returns what is read of an upstream's inputs.
 func (w *caseRun) inputs(ctx context.Context, upstream *unstructured.Unstructured) desired.Inputs {
-	return w.Pipeline.InputsAt(w.Pipeline.InputRefs(ctx, upstream), desired.Whole(func(s *desired.InputSource) []*unstructured.Unstructured {
+	return w.Pipeline.InputsAt(w.Pipeline.InputRefs(ctx, upstream), desired.WholeObjects(func(s *desired.InputSource) []*unstructured.Unstructured {
 		return w.cluster.Objects(s.Kind.GVR)
 	}))
 }

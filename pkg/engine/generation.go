@@ -203,7 +203,7 @@ func (g *generation) compileAs(f *load.File, o compile.Options) (*compile.Pipeli
 	if needs, err := compile.Requirements(f, o); err == nil && !o.Deletions {
 		setRequirements(g.operator.name, needs)
 	}
-	p, problems, err := compile.File(f, o)
+	p, problems, err := compile.One(f, o)
 	switch {
 	case err != nil:
 		return nil, reasonUnavailable, fmt.Errorf("asking the API server for its kinds: %w", err)

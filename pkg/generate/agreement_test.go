@@ -138,7 +138,7 @@ func openDoor(t *testing.T, set string) *door {
 
 func compiled(t *testing.T, f *load.File, source kinds.Source) *compile.Pipeline {
 	t.Helper()
-	p, problems, err := compile.File(f, compile.Options{Kinds: source})
+	p, problems, err := compile.One(f, compile.Options{Kinds: source})
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}

@@ -54,7 +54,7 @@ func TestPoliciesAboutNamespaces(t *testing.T) {
 		if err != nil || len(problems) > 0 {
 			t.Fatal(err, problems)
 		}
-		p, problems, err := compile.File(files[0], compile.Options{Kinds: source})
+		p, problems, err := compile.One(files[0], compile.Options{Kinds: source})
 		if err != nil || len(problems) > 0 {
 			t.Fatal(err, problems)
 		}

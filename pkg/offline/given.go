@@ -37,7 +37,7 @@ func (g Given) Add(u *unstructured.Unstructured, namespace string) error {
 
 // InputsFor returns the inputs of an upstream, and its own objects that other downstreams read, from the given objects.
 func (g Given) InputsFor(ctx context.Context, p *desired.Renderer, upstream *unstructured.Unstructured) desired.Inputs {
-	return p.InputsAt(p.InputRefs(ctx, upstream), desired.Whole(func(s *desired.InputSource) (list []*unstructured.Unstructured) {
+	return p.InputsAt(p.InputRefs(ctx, upstream), desired.WholeObjects(func(s *desired.InputSource) (list []*unstructured.Unstructured) {
 		for key, u := range g {
 			if key.kind == s.Kind.GVK.GroupKind() && s.Kind.Namespaced == (key.at.Namespace != "") {
 				list = append(list, u)

@@ -33,7 +33,7 @@ func Preflight(files []*load.File, problems config.Errors, options compile.Optio
 func anyCompiles(files []*load.File, o compile.Options) bool {
 	o.Kinds = compile.WithDescribed(files, o.Kinds)
 	return slices.ContainsFunc(engine.Startable(files), func(f *load.File) bool {
-		_, problems, err := compile.File(f, o)
+		_, problems, err := compile.One(f, o)
 		return err == nil && len(problems) == 0
 	})
 }
@@ -47,7 +47,7 @@ func deletes(files []*load.File, o compile.Options) bool {
 		if cut == nil || len(f.Conventions.Finalizers()) == 0 {
 			continue
 		}
-		if _, problems, err := compile.File(cut, o); err != nil || len(problems) == 0 {
+		if _, problems, err := compile.One(cut, o); err != nil || len(problems) == 0 {
 			return true
 		}
 	}

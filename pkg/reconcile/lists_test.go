@@ -54,7 +54,7 @@ status: {conditions: {ready: Ready}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, problems, err := compile.File(loaded[0], compile.Options{Kinds: source})
+	p, problems, err := compile.One(loaded[0], compile.Options{Kinds: source})
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}

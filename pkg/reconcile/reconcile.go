@@ -425,7 +425,7 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 	}
 	if changed || rec.digest != digest {
 		rec.isExpensive = false
-		rec.desired, rec.digest = r.Pipeline.Desired(ctx, r.upstream, r.inputsRead()), digest
+		rec.desired, rec.digest = r.Pipeline.Render(ctx, r.upstream, r.inputsRead()), digest
 		r.alignMemory()
 		r.noteItems()
 		counters.Render(r.Name)

@@ -120,7 +120,7 @@ type Cache interface {
 
 // Input is an input in a Cache: only what is read of it.
 type Input interface {
-	desired.Object
+	desired.ListObject
 	GetUID() types.UID
 	// Digest is the digest of what is read.
 	Digest() drift.Sum

@@ -187,7 +187,7 @@ func (s *Surveyor) compile(file *load.File) (*compile.Pipeline, error) {
 	if err != nil {
 		version = nil // it only decides which CEL functions there are
 	}
-	p, problems, err := compile.File(file, compile.Options{Kinds: s.cluster, Version: version, Live: true})
+	p, problems, err := compile.One(file, compile.Options{Kinds: s.cluster, Version: version, Live: true})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("asking the API server for its kinds: %w", err)

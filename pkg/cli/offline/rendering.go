@@ -63,7 +63,7 @@ func (r *rendering) addDownstreams(c compile.Compiled, u command.Upstream) {
 		return
 	}
 	in := r.given.InputsFor(r.ctx, p.Renderer, u.Object)
-	desired := p.Desired(r.ctx, u.Object, in)
+	desired := p.Render(r.ctx, u.Object, in)
 	decision := decide.Decide(p.Settings,
 		operator.Input{Upstream: u.Object, Desired: desired, Selected: true, Facts: make([]operator.Facts, len(desired.Objects))},
 	)

@@ -40,7 +40,7 @@ func All(files []*load.File, loaded config.Errors, o Options) (list []Compiled, 
 	var further config.Errors
 	var errs []error
 	for _, f := range files {
-		p, found, err := File(f, o)
+		p, found, err := One(f, o)
 		further = append(further, found...)
 		switch {
 		case err != nil && f.Valid(): // one that is not cannot run anyway, and may lack the kind to look up

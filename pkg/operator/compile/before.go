@@ -4,34 +4,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
-	"github.com/corollary-dev/corollary/pkg/operator/desired"
-	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
-
-// lookUpBefore finds the kind of deletion.before.
-func lookUpBefore(c *compilation, o Options) error {
-	b := c.file.Operator.Deletion.Before
-	if b == nil {
-		return nil
-	}
-	kind, err := lookUp(o, b.APIVersion, b.Kind)
-	if err != nil {
-		return err
-	}
-	c.before = &downstream{Downstream: &desired.Downstream{Downstream: &operator.Downstream{
-		Index: operator.BeforeIndex, Name: operator.BeforeName, Kind: *kind, HashPrefix: marks.BeforeHashPrefix,
-		Config: &config.Downstream{Name: operator.BeforeName, APIVersion: b.APIVersion, Kind: b.Kind, Template: b.Template, TargetNamespaces: b.TargetNamespaces,
-			AdoptionPolicy: config.AdoptNever, UpdatePolicy: config.UpdateCreateOnly, DeletionPolicy: config.DeletionDelete},
-	}}}
-	c.p.Before = &desired.Before{Config: b, Object: c.before.Downstream}
-	return nil
-}
 
 // compileBefore compiles deletion.before. What it reads of the upstream's status makes no downstream render again.
 func compileBefore(c *compilation) {
@@ -45,7 +23,7 @@ func compileBefore(c *compilation) {
 	checkScope(c, d, path)
 	compileConventions(c, d)
 	if h.Config.When != "" && h.Config.When != "true" {
-		d.When = c.program(path+".when", func() (*rules.Program, error) { return c.env.Bool(h.Config.When, rules.Upstream, operator.BeforeName) })
+		d.When = c.expression(path+".when", func() (*rules.Program, error) { return c.env.Bool(h.Config.When, rules.Upstream, operator.BeforeName) })
 		d.WhenInputs = c.programInputs(d.When)
 	}
 	h.Done = beforeRule(c, path+".doneWhen", h.Config.DoneWhen)
@@ -58,7 +36,7 @@ func compileBefore(c *compilation) {
 }
 
 func beforeRule(c *compilation, path, text string) *rules.Program {
-	return c.program(path, func() (*rules.Program, error) { return c.env.Bool(text, rules.Downstream, operator.BeforeName) })
+	return c.expression(path, func() (*rules.Program, error) { return c.env.Bool(text, rules.Downstream, operator.BeforeName) })
 }
 
 // checkBeforeStatus holds the upstream's kind to what the outcome of deletion.before needs: a place in the status that only
@@ -73,20 +51,20 @@ func checkBeforeStatus(c *compilation, path string) {
 			"the outcome is recorded in the status, and %s has no status subresource: whoever may write a %s could mark it as finished", up.GVK.Kind, up.GVK.Kind)
 		return
 	}
-	if lacks := missingRecordFields(c, list); len(lacks) > 0 {
+	if lacks := missingRecordFields(c.p.Settings, list); len(lacks) > 0 {
 		c.fail(path, "add it to the CRD: corollary generate crd-status prints the lines", "the outcome is recorded in the status, and the schema of %s cannot store %s", up.GVK.Kind, strings.Join(lacks, ", "))
 	}
 }
 
 // missingRecordFields lists what the schema cannot store of a record.
-func missingRecordFields(c *compilation, list string) []string {
-	if !c.p.Storable.Stores(list) {
+func missingRecordFields(s *operator.Settings, list string) []string {
+	if !s.Storable.Stores(list) {
 		return []string{list}
 	}
-	whole := decide.BeforeRecord(c.p.Settings, operator.Outcome{State: operator.StateBeforeFinished, UID: "uid", Target: operator.Ref{Namespace: "namespace", Name: "name"}})
+	whole := decide.BeforeRecord(s, operator.Outcome{State: operator.StateBeforeFinished, UID: "uid", Target: operator.Ref{Namespace: "namespace", Name: "name"}})
 	want := map[string]any{"status": map[string]any{}}
-	_ = fieldpath.Set(want, c.p.DownstreamsPath, status.RecordedList([]status.Recorded{whole})) // the loader lets only maps stand on the way
-	_, dropped := c.p.Storable.Fit(want["status"].(map[string]any))
+	_ = fieldpath.Set(want, s.DownstreamsPath, status.RecordedList([]status.Recorded{whole})) // the loader lets only maps stand on the way
+	_, dropped := s.Storable.Fit(want["status"].(map[string]any))
 	return slices.DeleteFunc(dropped, func(at string) bool {
 		return at != list && !strings.HasPrefix(at, list+".") && !strings.HasPrefix(at, list+"[")
 	})

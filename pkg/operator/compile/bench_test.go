@@ -27,7 +27,7 @@ func example(b *testing.B) (*compile.Pipeline, *unstructured.Unstructured) {
 	if len(errs) > 0 {
 		b.Fatal(errs)
 	}
-	p, errs, err := compile.File(files[0], compile.Options{Kinds: source})
+	p, errs, err := compile.One(files[0], compile.Options{Kinds: source})
 	if err != nil || len(errs) > 0 {
 		b.Fatal(err, errs)
 	}
@@ -52,7 +52,7 @@ func BenchmarkDesired(b *testing.B) {
 	p, up := example(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		w := p.Desired(context.Background(), up, desired.Inputs{})
+		w := p.Render(context.Background(), up, desired.Inputs{})
 		if len(w.Invalid) > 0 {
 			b.Fatal(w.Invalid)
 		}

@@ -59,17 +59,17 @@ func compileTexts(c *compilation, path string, entries map[string]string) []desi
 					c.addOnce(e)
 				}
 			}
-			list = append(list, desired.TextEntry{Key: key, Text: t, Inputs: templateInputs(c, at, readingOf(c, t), nil)})
+			list = append(list, desired.TextEntry{Key: key, Text: t, Inputs: templateInputs(c, at, readingOf(c.p.Renderer, t), nil)})
 		}
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].Key < list[j].Key })
 	return list
 }
 
-func conventionTexts(c *compilation, d *downstream) []text {
+func conventionTexts(r *desired.Renderer, d *downstream) []text {
 	var list []text
 	for _, e := range slices.Concat(d.Labels, d.Annotations) {
-		list = append(list, readingOf(c, e.Text))
+		list = append(list, readingOf(r, e.Text))
 	}
 	return list
 }

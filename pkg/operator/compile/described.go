@@ -94,7 +94,7 @@ func openStatusOf(op *config.Operator) crdschema.Node {
 func WithDescribed(files []*load.File, source kinds.Source) kinds.Source {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, d := range DescribedKinds(files) {
-		if crd, err := d.typed(); err == nil { // Compile reports what is wrong with it
+		if crd, err := d.typed(); err == nil { // One reports what is wrong with it
 			crds = append(crds, crd)
 		}
 	}

@@ -46,7 +46,7 @@ func desiredOf(t *testing.T, dir string) string {
 	if len(errs) > 0 {
 		return "load: " + errs.Error() + "\n"
 	}
-	p, errs, err := compile.File(loaded[0], compile.Options{Kinds: source})
+	p, errs, err := compile.One(loaded[0], compile.Options{Kinds: source})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,10 +95,10 @@ func show(t *testing.T, p *compile.Pipeline, up *unstructured.Unstructured, inpu
 	t.Helper()
 	up.SetUID("00000000-0000-0000-0000-000000000001")
 	ctx := context.Background()
-	in := p.InputsAt(p.InputRefs(ctx, up), desired.Whole(func(*desired.InputSource) []*unstructured.Unstructured {
+	in := p.InputsAt(p.InputRefs(ctx, up), desired.WholeObjects(func(*desired.InputSource) []*unstructured.Unstructured {
 		return inputs
 	}))
-	w := p.Desired(ctx, up, in)
+	w := p.Render(ctx, up, in)
 	var out strings.Builder
 	for _, f := range w.Invalid {
 		fmt.Fprintf(&out, "invalid: %s\n", f)

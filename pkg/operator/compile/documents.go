@@ -8,6 +8,7 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/render/check"
@@ -38,7 +39,7 @@ func reportRefused(c *compilation, d *downstream, documents *check.Documents) {
 		case found.Unsure:
 			c.warn(e)
 		default:
-			c.p.Refusals = append(c.p.Refusals, e)
+			c.refusals = append(c.refusals, e)
 		}
 	}
 }
@@ -47,7 +48,7 @@ func reportRefused(c *compilation, d *downstream, documents *check.Documents) {
 // each upstream. What is set on some paths through the template only is warned of: those may never be taken.
 func checkFields(c *compilation, d *downstream) {
 	for _, f := range d.Template.Fields() {
-		found := findingOf(c, d, f)
+		found := findingOf(c.p.Settings, d, f)
 		if found == nil || f.Optional {
 			continue
 		}
@@ -60,7 +61,7 @@ func checkFields(c *compilation, d *downstream) {
 	}
 }
 
-func findingOf(c *compilation, d *downstream, f render.Field) *check.Finding {
+func findingOf(s *operator.Settings, d *downstream, f render.Field) *check.Finding {
 	at := strings.Join(f.Path, ".")
 	set := at + " is set"
 	if f.Constant {
@@ -80,7 +81,7 @@ func findingOf(c *compilation, d *downstream, f render.Field) *check.Finding {
 	case !slices.Contains(desired.AllowedMetadata, f.Path[1]):
 		return &check.Finding{Problem: set, Fix: "leave it out: a template may set " + strings.Join(desired.AllowedMetadata, ", ") + " there and nothing else"}
 	case at == "metadata.namespace":
-		return namespaceFinding(c, d, f)
+		return namespaceFinding(s, d, f)
 	}
 	name, isText := f.Value.(string)
 	if problems := desired.NameProblems(d.GVK().GroupKind(), name); at == "metadata.name" && isText && len(problems) > 0 {
@@ -106,7 +107,7 @@ func notText(f render.Field) *check.Finding {
 }
 
 // namespaceFinding holds a namespace to the scope of the kind and to targetNamespaces.
-func namespaceFinding(c *compilation, d *downstream, f render.Field) *check.Finding {
+func namespaceFinding(s *operator.Settings, d *downstream, f render.Field) *check.Finding {
 	asked, _ := f.Value.(string)
 	if f.Constant && asked == "" {
 		return nil // as good as left out
@@ -121,7 +122,7 @@ func namespaceFinding(c *compilation, d *downstream, f render.Field) *check.Find
 	if !f.Constant {
 		return nil
 	}
-	allowed, watched := d.Config.TargetNamespaces, c.file.Operator.Watch.Namespaces
+	allowed, watched := d.Config.TargetNamespaces, s.Config.Watch.Namespaces
 	problems := utilvalidation.IsDNS1123Label(asked)
 	switch {
 	case len(problems) > 0:
@@ -129,7 +130,7 @@ func namespaceFinding(c *compilation, d *downstream, f render.Field) *check.Find
 	case allowed.From == config.NamespacesList && !slices.Contains(allowed.Names, asked):
 		return &check.Finding{Problem: fmt.Sprintf("namespace %q is not allowed: targetNamespaces lists %s", asked, strings.Join(allowed.Names, ", ")),
 			Fix: "add it there, or name one of them"}
-	case allowed.From == config.NamespacesSame && (c.p.Upstream.Namespaced || c.p.UpstreamIsNamespace()) && !slices.Equal(watched, []string{asked}):
+	case allowed.From == config.NamespacesSame && (s.Upstream.Namespaced || s.UpstreamIsNamespace()) && !slices.Equal(watched, []string{asked}):
 		return &check.Finding{Problem: fmt.Sprintf("namespace %q is not allowed to upstreams of other namespaces: targetNamespaces is Same", asked),
 			Fix: "leave it out, or set targetNamespaces: {from: List} with names", Unsure: len(watched) == 0 || slices.Contains(watched, asked)}
 	}

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -23,7 +21,7 @@ func compileDownstream(c *compilation, i int) {
 	compileOwnTemplate(c, d)
 	checkScope(c, d, path)
 	compileConventions(c, d)
-	noteStatusReads(c, d)
+	noteStatusReads(c.p, d)
 	d.rules.Ready = compileRules(c, d, path+".ready.rules", cfg.Ready.Rules, "waiting for")
 	d.rules.Failed = compileRules(c, d, path+".ready.failed", cfg.Ready.Failed, "failed, since")
 	switch cfg.Ready.ObservedGeneration {
@@ -34,7 +32,7 @@ func compileDownstream(c *compilation, i int) {
 		d.rules.HasObservedGeneration = d.Kind.Schema != nil && d.Kind.HasStatus && status.Probe(d.Kind.Schema).Stores(observedGenerationPath)
 	}
 	if cfg.Ready.MessageFrom != "" {
-		d.rules.MessageFrom = c.program(path+".ready.messageFrom", func() (*rules.Program, error) {
+		d.rules.MessageFrom = c.expression(path+".ready.messageFrom", func() (*rules.Program, error) {
 			return c.env.String(cfg.Ready.MessageFrom, rules.Downstream, d.Name)
 		})
 	}
@@ -67,7 +65,7 @@ func compileForEach(c *compilation, d *downstream, path string) {
 	if !d.Several() {
 		return
 	}
-	d.Items = c.program(path+".forEach.items", func() (*rules.Program, error) {
+	d.Items = c.expression(path+".forEach.items", func() (*rules.Program, error) {
 		return c.env.Items(d.Config.ForEach.Items, d.Name)
 	})
 	d.ItemsInputs = c.programInputs(d.Items)
@@ -79,39 +77,18 @@ func compileWhen(c *compilation, d *downstream, path string) {
 	if d.Config.When == "" || d.Config.When == "true" {
 		return
 	}
-	d.When = c.program(path+".when", func() (*rules.Program, error) {
+	d.When = c.expression(path+".when", func() (*rules.Program, error) {
 		return c.env.Bool(d.Config.When, rules.Sibling, d.Name)
 	})
 	d.WhenInputs = c.programInputs(d.When)
 	c.p.ReadsStatus = c.p.ReadsStatus || (d.When != nil && readsStatus(d.When.Reads))
 }
 
-// checkScope holds the config to what owner references can do, once the scope of both kinds is known: what they cannot
-// clean up needs the owner annotation and the finalizer.
-func checkScope(c *compilation, d *downstream, path string) {
-	up, conv := c.p.Upstream, c.file.Operator.Conventions
-	if c.p.Upstream.GVR.Empty() || d.Kind.GVR.Empty() {
-		return
-	}
-	switch {
-	case up.Namespaced && !d.Kind.Namespaced:
-		if conv.Owner.Annotation == "" {
-			c.failOnce("conventions.owner", "add owner.annotation: a key of your domain", "a namespaced %s cannot own a cluster-scoped %s by reference", up.GVK.Kind, d.Kind.GVK.Kind)
-		}
-		if conv.Finalizer == "" {
-			c.failOnce("conventions", "add finalizer: a name of your domain", "nothing but a finalizer can clean up a cluster-scoped %s after a namespaced %s", d.Kind.GVK.Kind, up.GVK.Kind)
-		}
-	case !up.Namespaced && d.Kind.Namespaced && d.Config.TargetNamespaces.From == config.NamespacesSame && up.GVK.GroupKind() != (schema.GroupKind{Kind: "Namespace"}):
-		c.fail(path+".targetNamespaces", "set from: List with names, or from: Any",
-			"a cluster-scoped %s has no namespace that a %s could share", up.GVK.Kind, d.Kind.GVK.Kind)
-	}
-}
-
 func compileRules(c *compilation, d *downstream, path string, list []config.ReadyRule, lead string) []health.Rule {
 	var out []health.Rule
 	for i, r := range list {
 		at := fmt.Sprintf("%s[%d].rule", path, i)
-		program := c.program(at, func() (*rules.Program, error) {
+		program := c.expression(at, func() (*rules.Program, error) {
 			return c.env.Bool(r.Rule, rules.Downstream, d.Name)
 		})
 		message := r.Message
@@ -125,14 +102,14 @@ func compileRules(c *compilation, d *downstream, path string, list []config.Read
 
 // noteStatusReads notes which fields of the status a downstream is made from. A text that reads the whole status does not add to
 // them: by name it reads something else.
-func noteStatusReads(c *compilation, d *downstream) {
+func noteStatusReads(p *Pipeline, d *downstream) {
 	var readers []text
 	if d.Template != nil {
-		readers = append(readers, readingOf(c, d.Template))
+		readers = append(readers, readingOf(p.Renderer, d.Template))
 	}
-	for _, t := range conventionTexts(c, d) {
+	for _, t := range conventionTexts(p.Renderer, d) {
 		readers = append(readers, t)
-		c.p.ReadsStatus = c.p.ReadsStatus || t.ReadsStatus()
+		p.ReadsStatus = p.ReadsStatus || t.ReadsStatus()
 	}
 	for _, r := range readers {
 		paths, _ := r.StatusReads()

@@ -13,8 +13,17 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-// program compiles one expression and files its error under path.
-func (c *compilation) program(path string, compile func() (*rules.Program, error)) *rules.Program {
+// compilation carries one compilation from step to step.
+type compilation struct {
+	problems
+	p   *Pipeline
+	env *rules.Env
+	// before is the object of deletion.before; nil if the config has none.
+	before *downstream
+}
+
+// expression compiles one expression and files its error under path.
+func (c *compilation) expression(path string, compile func() (*rules.Program, error)) *rules.Program {
 	program, err := compile()
 	if err != nil {
 		c.expressionError(path, err)

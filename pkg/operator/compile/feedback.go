@@ -5,13 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
-
-const neverSettles = "a value that changes with each write is written forever, at growing intervals (Contested)"
 
 // warnOfFeedback warns of what reads what this operator writes itself. Only running shows whether that settles.
 func warnOfFeedback(c *compilation) {
@@ -29,23 +25,15 @@ func warnOfFeedback(c *compilation) {
 			} else if file, line := statusHole(d, part); line > 0 {
 				e.File, e.Line, e.Path = file, line, fmt.Sprintf("downstreams[%d].template", i)
 			}
-			c.p.Warnings = append(c.p.Warnings, *e)
+			c.warnings = append(c.warnings, *e)
 		}
-		for i := range validationsOf(c) {
-			reads := func(variable string) ([][]string, bool) { return c.p.Validator.ReadsOf(i, rules.PartRule, variable) }
-			if named(statusPaths(reads)) {
-				c.p.Warnings = append(c.p.Warnings, *c.file.Errorf(fmt.Sprintf("validate[%d].rule", i), "read what others write; "+neverSettles, "it reads %s, which %s writes", part.Path, part.Name))
+		for i := range c.file.Operator.Validate {
+			if c.p.Validator != nil && named(statusPaths(readsOfRule(c.p.Validator, i, rules.PartRule))) {
+				c.warnings = append(c.warnings, *c.file.Errorf(fmt.Sprintf("validate[%d].rule", i), "read what others write; "+neverSettles, "it reads %s, which %s writes", part.Path, part.Name))
 			}
 		}
 	}
 	warnOfOwnInputs(c)
-}
-
-func validationsOf(c *compilation) []config.Rule {
-	if c.p.Validator == nil {
-		return nil
-	}
-	return c.file.Operator.Validate
 }
 
 // statusHole finds the hole of a downstream's template that reads a part of the status.
@@ -59,53 +47,4 @@ func statusHole(d *downstream, part report.StatusPart) (string, int) {
 		}
 	}
 	return "", 0
-}
-
-// MayBeDownstream reports whether input i is of a kind that this operator writes.
-func (p *Pipeline) MayBeDownstream(i int) bool {
-	gk := p.Inputs[i].Kind.GVK.GroupKind()
-	return slices.ContainsFunc(p.Downstreams, func(d *desired.Downstream) bool { return d.GVK().GroupKind() == gk })
-}
-
-// ReadsOwn reports whether anything may be read that this operator writes itself.
-func (p *Pipeline) ReadsOwn() bool {
-	return p.ReadsStatus || slices.ContainsFunc(p.Inputs, func(s *desired.InputSource) bool { return p.MayBeDownstream(s.Index) })
-}
-
-// Feedback says how the desired state for downstream i can follow from what this operator writes itself. own are the inputs, by index,
-// that are its downstreams.
-func (p *Pipeline) Feedback(i int, own []int) string {
-	d := p.downstreams[i]
-	var causes []string
-	for _, k := range own {
-		if p.reads(d, k) {
-			causes = append(causes, fmt.Sprintf("the template reads its own output through input %s", p.Inputs[k].Name))
-		}
-	}
-	for _, part := range report.StatusParts(p.Settings) {
-		if part.ReadBy(d.statusReads) {
-			causes = append(causes, part.String()+" changes what the template reads")
-		}
-	}
-	if len(causes) == 0 {
-		return "its sources change with each write, and only then"
-	}
-	return strings.Join(causes, ", ")
-}
-
-// reads reports whether a downstream is made from input k, by itself or by way of downstreams that it reads.
-func (p *Pipeline) reads(d *downstream, k int) bool {
-	from := []int{d.Index}
-	for at := 0; at < len(from); at++ {
-		d := p.downstreams[from[at]]
-		if d.Inputs.Has(k) || d.WhenInputs.Has(k) || d.ItemsInputs.Has(k) || p.ValidatorInputs.Has(k) {
-			return true
-		}
-		for _, sibling := range d.Siblings {
-			if !slices.Contains(from, sibling) {
-				from = append(from, sibling)
-			}
-		}
-	}
-	return false
 }

@@ -33,7 +33,7 @@ func FuzzCompile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		files, loadErrs := load.Operators(load.Options{Files: []string{"-"}, Stdin: bytes.NewReader(text)})
 		for _, file := range files {
-			p, errs, err := compile.File(file, compile.Options{Kinds: source})
+			p, errs, err := compile.One(file, compile.Options{Kinds: source})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,7 +17,7 @@ func compileMatching(c *compilation, s *desired.InputSource, path string) {
 	if expr == "" {
 		return
 	}
-	s.Matching = c.program(path+".list.matching", func() (*rules.Program, error) {
+	s.Matching = c.expression(path+".list.matching", func() (*rules.Program, error) {
 		return c.env.Bool(expr, rules.Matching, s.Name)
 	})
 	if s.Matching == nil {
@@ -39,7 +39,7 @@ func compileInputs(c *compilation) {
 			compileMatching(c, s, path)
 		}
 		if s.Config.ObjectName != "" {
-			s.ObjectName = c.program(path+".objectName", func() (*rules.Program, error) {
+			s.ObjectName = c.expression(path+".objectName", func() (*rules.Program, error) {
 				return c.env.String(s.Config.ObjectName, rules.Upstream, "")
 			})
 			if reads := c.programInputs(s.ObjectName); len(reads) > 0 {

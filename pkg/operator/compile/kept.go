@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // warnOfKeptContents warns of a Namespace or CustomResourceDefinition whose deletionPolicy is Delete, and that is kept because of an object in
@@ -19,9 +20,9 @@ func warnOfKeptContents(c *compilation) {
 		}
 		for _, holder := range c.p.downstreams {
 			var is string
-			switch name := textAt(c, holder, "name"); {
+			switch name := textAt(c.p.Settings, holder, "name"); {
 			case name == "" || holder.Config.DeletionPolicy != config.DeletionDelete || holder.OwnsFields():
-			case holder.GVK().GroupKind() == schema.GroupKind{Kind: "Namespace"} && textAt(c, d, "namespace") == name:
+			case holder.GVK().GroupKind() == schema.GroupKind{Kind: "Namespace"} && textAt(c.p.Settings, d, "namespace") == name:
 				is = "is in it"
 			case holder.Config.Kind == "CustomResourceDefinition" && d.Kind.GVR.GroupResource().String() == name:
 				is = "is of that kind"
@@ -35,11 +36,11 @@ func warnOfKeptContents(c *compilation) {
 }
 
 // textAt is how a template writes the name or namespace of its object, without spaces and quotes; empty if it does not, or in more than one way.
-func textAt(c *compilation, d *downstream, key string) (text string) {
+func textAt(s *operator.Settings, d *downstream, key string) (text string) {
 	if d.Template == nil {
 		return ""
 	}
-	delimiters := c.p.Config.Delimiters
+	delimiters := s.Config.Delimiters
 	hole := regexp.QuoteMeta(delimiters[0]) + ".*?" + regexp.QuoteMeta(delimiters[1])
 	value := regexp.MustCompile(`\b` + key + `:\s*("(?:` + hole + `|[^"])*"|(?:` + hole + `|[^,}\s])+)`)
 	lines := strings.Split(d.source.text, "\n")

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
@@ -97,4 +100,44 @@ func checkStatusSubresource(c *compilation) {
 		problem, fix = fmt.Sprintf("%s is a built-in kind without a status", up.GVK.Kind), "set status.enabled: false"
 	}
 	c.warn(*c.file.Errorf("status", fix, "%s", problem))
+}
+
+// lookUpBefore finds the kind of deletion.before.
+func lookUpBefore(c *compilation, o Options) error {
+	b := c.file.Operator.Deletion.Before
+	if b == nil {
+		return nil
+	}
+	kind, err := lookUp(o, b.APIVersion, b.Kind)
+	if err != nil {
+		return err
+	}
+	c.before = &downstream{Downstream: &desired.Downstream{Downstream: &operator.Downstream{
+		Index: operator.BeforeIndex, Name: operator.BeforeName, Kind: *kind, HashPrefix: marks.BeforeHashPrefix,
+		Config: &config.Downstream{Name: operator.BeforeName, APIVersion: b.APIVersion, Kind: b.Kind, Template: b.Template, TargetNamespaces: b.TargetNamespaces,
+			AdoptionPolicy: config.AdoptNever, UpdatePolicy: config.UpdateCreateOnly, DeletionPolicy: config.DeletionDelete},
+	}}}
+	c.p.Before = &desired.Before{Config: b, Object: c.before.Downstream}
+	return nil
+}
+
+// checkScope holds the config to what owner references can do, once the scope of both kinds is known: what they cannot
+// clean up needs the owner annotation and the finalizer.
+func checkScope(c *compilation, d *downstream, path string) {
+	up, conv := c.p.Upstream, c.file.Operator.Conventions
+	if c.p.Upstream.GVR.Empty() || d.Kind.GVR.Empty() {
+		return
+	}
+	switch {
+	case up.Namespaced && !d.Kind.Namespaced:
+		if conv.Owner.Annotation == "" {
+			c.failOnce("conventions.owner", "add owner.annotation: a key of your domain", "a namespaced %s cannot own a cluster-scoped %s by reference", up.GVK.Kind, d.Kind.GVK.Kind)
+		}
+		if conv.Finalizer == "" {
+			c.failOnce("conventions", "add finalizer: a name of your domain", "nothing but a finalizer can clean up a cluster-scoped %s after a namespaced %s", d.Kind.GVK.Kind, up.GVK.Kind)
+		}
+	case !up.Namespaced && d.Kind.Namespaced && d.Config.TargetNamespaces.From == config.NamespacesSame && up.GVK.GroupKind() != (schema.GroupKind{Kind: "Namespace"}):
+		c.fail(path+".targetNamespaces", "set from: List with names, or from: Any",
+			"a cluster-scoped %s has no namespace that a %s could share", up.GVK.Kind, d.Kind.GVK.Kind)
+	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// Options are what Compile knows besides the config.
+// Options are what One knows besides the config.
 type Options struct {
 	// Kinds knows schema and scope of the kinds that the config names. A kind that it does not know is compiled untyped.
 	Kinds kinds.Source

@@ -28,7 +28,7 @@ func TestErrorsHaveOneOrder(t *testing.T) {
 				"metadata": map[string]any{"name": "a", "namespace": "b", "uid": "u"}, "spec": bad}}
 			seen := map[string]bool{}
 			for range 100 {
-				w := p.Desired(t.Context(), up, desired.Inputs{})
+				w := p.Render(t.Context(), up, desired.Inputs{})
 				if w.Objects[0].Err == nil {
 					t.Fatal("nothing is wrong")
 				}

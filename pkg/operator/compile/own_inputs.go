@@ -15,36 +15,38 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
+const neverSettles = "a value that changes with each write is written forever, at growing intervals (Contested)"
+
 // warnOfOwnInputs warns of inputs that are downstreams of the config itself, where what reads them is what they are made from.
 func warnOfOwnInputs(c *compilation) {
 	for k, s := range c.p.Inputs {
 		for _, d := range c.p.downstreams {
-			if s.Kind.GVK.GroupKind() != d.GVK().GroupKind() || d.Config.UpdatePolicy == config.UpdateCreateOnly || !isSameObject(c, s, d) || !isMadeFrom(c, k, d) {
+			if s.Kind.GVK.GroupKind() != d.GVK().GroupKind() || d.Config.UpdatePolicy == config.UpdateCreateOnly || !isSameObject(c.p, s, d) || !comesFrom(c.p, k, d) {
 				continue
 			}
 			is := "is"
 			if s.Config.List != nil {
 				is = "has"
 			}
-			c.p.Warnings = append(c.p.Warnings, *c.file.Errorf(fmt.Sprintf("inputs[%d]", k), "read what others write; "+neverSettles,
+			c.warnings = append(c.warnings, *c.file.Errorf(fmt.Sprintf("inputs[%d]", k), "read what others write; "+neverSettles,
 				"input %s %s the object of downstream %s, which is rendered from it", s.Name, is, d.Name))
 		}
 	}
 }
 
-// isMadeFrom reports whether downstream d is made from input k, by itself or by way of other downstreams that are inputs.
-func isMadeFrom(c *compilation, k int, d *downstream) bool {
+// comesFrom reports whether downstream d is made from input k, by itself or by way of other downstreams that are inputs.
+func comesFrom(p *Pipeline, k int, d *downstream) bool {
 	from, todo := map[int]bool{}, []*downstream{d}
 	for len(todo) > 0 {
 		next := todo[0]
 		todo = todo[1:]
-		for i, s := range c.p.Inputs {
-			if from[i] || !c.p.reads(next, i) {
+		for i, s := range p.Inputs {
+			if from[i] || !p.isMadeFrom(next, i) {
 				continue
 			}
 			from[i] = true
-			for _, other := range c.p.downstreams {
-				if s.Kind.GVK.GroupKind() == other.GVK().GroupKind() && isSameObject(c, s, other) {
+			for _, other := range p.downstreams {
+				if s.Kind.GVK.GroupKind() == other.GVK().GroupKind() && isSameObject(p, s, other) {
 					todo = append(todo, other)
 				}
 			}
@@ -57,7 +59,7 @@ var nameLine = regexp.MustCompile(`^\s*(?:metadata:\s*\{)?\s*name:\s*(.*?)\s*\}?
 
 // isSameObject reports whether an input is where a downstream is made, by evaluating both names for one made-up upstream. What
 // cannot be evaluated so is taken for another object.
-func isSameObject(c *compilation, s *desired.InputSource, d *downstream) bool {
+func isSameObject(p *Pipeline, s *desired.InputSource, d *downstream) bool {
 	namespace := ""
 	var line string
 	if d.Template == nil || s.Config.List != nil {
@@ -76,20 +78,20 @@ func isSameObject(c *compilation, s *desired.InputSource, d *downstream) bool {
 			}
 		}
 	}
-	watched := c.file.Operator.Watch.Namespaces
+	watched := p.Config.Watch.Namespaces
 	if fixed := cmp.Or(s.Config.Namespace, namespace); line == "" || fixed != namespace && len(watched) > 0 && !slices.Contains(watched, fixed) {
 		return false
 	}
-	text, err := render.CompileText(line, c.p.renderOptions())
+	text, err := render.CompileText(line, p.renderOptions())
 	if err != nil {
 		return false
 	}
 	upstream := probe(s)
-	made, err := text.Execute(render.Data{Upstream: upstream, Params: c.p.Params})
+	made, err := text.Execute(render.Data{Upstream: upstream, Params: p.Params})
 	if err != nil {
 		return false
 	}
-	read, err := s.NameFor(rules.Vars{Self: upstream, Params: c.p.Params}, rules.NewBudget(context.Background()))
+	read, err := s.NameFor(rules.Vars{Self: upstream, Params: p.Params}, rules.NewBudget(context.Background()))
 	return err == nil && read == made
 }
 

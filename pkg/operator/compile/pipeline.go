@@ -1,11 +1,16 @@
 package compile
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/health"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/render/check"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
@@ -50,4 +55,53 @@ func (p *Pipeline) addField(path fieldpath.Path, program *rules.Program) {
 // updatesInPlace reports whether an object is updated when its document changes.
 func (d *downstream) updatesInPlace() bool {
 	return d.Config.UpdatePolicy != config.UpdateRecreate && d.Config.UpdatePolicy != config.UpdateCreateOnly
+}
+
+// MayBeDownstream reports whether input i is of a kind that this operator writes.
+func (p *Pipeline) MayBeDownstream(i int) bool {
+	gk := p.Inputs[i].Kind.GVK.GroupKind()
+	return slices.ContainsFunc(p.Downstreams, func(d *desired.Downstream) bool { return d.GVK().GroupKind() == gk })
+}
+
+// ReadsOwn reports whether anything may be read that this operator writes itself.
+func (p *Pipeline) ReadsOwn() bool {
+	return p.ReadsStatus || slices.ContainsFunc(p.Inputs, func(s *desired.InputSource) bool { return p.MayBeDownstream(s.Index) })
+}
+
+// Feedback says how the desired state for downstream i can follow from what this operator writes itself. own are the inputs, by index,
+// that are its downstreams.
+func (p *Pipeline) Feedback(i int, own []int) string {
+	d := p.downstreams[i]
+	var causes []string
+	for _, k := range own {
+		if p.isMadeFrom(d, k) {
+			causes = append(causes, fmt.Sprintf("the template reads its own output through input %s", p.Inputs[k].Name))
+		}
+	}
+	for _, part := range report.StatusParts(p.Settings) {
+		if part.ReadBy(d.statusReads) {
+			causes = append(causes, part.String()+" changes what the template reads")
+		}
+	}
+	if len(causes) == 0 {
+		return "its sources change with each write, and only then"
+	}
+	return strings.Join(causes, ", ")
+}
+
+// isMadeFrom reports whether a downstream is made from input k, by itself or by way of downstreams that it reads.
+func (p *Pipeline) isMadeFrom(d *downstream, k int) bool {
+	from := []int{d.Index}
+	for at := 0; at < len(from); at++ {
+		d := p.downstreams[from[at]]
+		if d.Inputs.Has(k) || d.WhenInputs.Has(k) || d.ItemsInputs.Has(k) || p.ValidatorInputs.Has(k) {
+			return true
+		}
+		for _, sibling := range d.Siblings {
+			if !slices.Contains(from, sibling) {
+				from = append(from, sibling)
+			}
+		}
+	}
+	return false
 }

@@ -71,6 +71,11 @@ func isBool(p *rules.Program) bool {
 	return s != nil && slices.Equal([]string(s.Type), []string{"boolean"})
 }
 
+// readsOfRule are those of a part of a rule of validate.
+func readsOfRule(v *rules.Validator, i int, part rules.Part) reader {
+	return func(variable string) ([][]string, bool) { return v.ReadsOf(i, part, variable) }
+}
+
 // reaches reports whether a variable, or the member of that name below it, is read where it can hold a value.
 func reaches(reads reader, variable, member string) bool {
 	paths, whole := reads(variable)

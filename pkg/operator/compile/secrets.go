@@ -19,44 +19,41 @@ func findSecrets(c *compilation) {
 		c.p.UpstreamWords = redact.NewWords()
 	}
 	for _, i := range c.p.Order { // whether those that one reads hold a value is known
-		markSecretDocument(c, c.p.downstreams[i])
+		markSecretDocument(c.p, c.p.downstreams[i])
 	}
 	for i, d := range c.p.downstreams {
-		markSecretRules(c, d)
-		if d.rules.MessageFrom != nil && readsSecret(c, d.rules.MessageFrom.Reads, d) {
+		markSecretRules(c.p, d)
+		if d.rules.MessageFrom != nil && readsSecret(c.p, d.rules.MessageFrom.Reads, d) {
 			refuseSecret(c, fmt.Sprintf("downstreams[%d].ready.messageFrom", i), "a condition")
 		}
 	}
 	if h, d := c.p.Before, c.before; d != nil {
-		markSecretDocument(c, d)
-		h.HidesValues = programReadsSecret(c, h.Done, d) || programReadsSecret(c, h.Failed, d) || programReadsSecret(c, d.When, nil)
+		markSecretDocument(c.p, d)
+		h.HidesValues = programReadsSecret(c.p, h.Done, d) || programReadsSecret(c.p, h.Failed, d) || programReadsSecret(c.p, d.When, nil)
 	}
 	c.p.QuietRules = make([]bool, len(c.file.Operator.Validate))
 	for i := range c.p.QuietRules {
 		if c.p.Validator == nil {
 			break
 		}
-		part := func(part rules.Part) reader {
-			return func(variable string) ([][]string, bool) { return c.p.Validator.ReadsOf(i, part, variable) }
-		}
-		c.p.QuietRules[i] = readsSecret(c, part(rules.PartRule), nil)
-		if readsSecret(c, part(rules.PartMessageExpression), nil) {
+		c.p.QuietRules[i] = readsSecret(c.p, readsOfRule(c.p.Validator, i, rules.PartRule), nil)
+		if readsSecret(c.p, readsOfRule(c.p.Validator, i, rules.PartMessageExpression), nil) {
 			refuseSecret(c, fmt.Sprintf("validate[%d].messageExpression", i), "a condition")
 		}
 	}
-	markSecretInputs(c)
+	markSecretInputs(c.p)
 	for i, program := range c.p.Fields {
-		if programReadsSecret(c, program, nil) && !isBool(program) {
+		if programReadsSecret(c.p, program, nil) && !isBool(program) {
 			refuseSecret(c, fmt.Sprintf("status.fields[%d].value", i), "a status")
 		}
 	}
 }
 
 // markSecretInputs marks the inputs for which errors of expressions can quote a value.
-func markSecretInputs(c *compilation) {
-	for _, s := range c.p.Inputs {
+func markSecretInputs(p *Pipeline) {
+	for _, s := range p.Inputs {
 		ofObject := s.Matching != nil && isSecretKind(s.Kind.GVK) && reaches(s.Matching.Reads, "object", "")
-		s.HidesValues = ofObject || programReadsSecret(c, s.ObjectName, nil) || programReadsSecret(c, s.Matching, nil)
+		s.HidesValues = ofObject || programReadsSecret(p, s.ObjectName, nil) || programReadsSecret(p, s.Matching, nil)
 	}
 }
 
@@ -71,26 +68,26 @@ func refuseSecret(c *compilation, path, where string) {
 
 // markSecretDocument finds out whether the document of a downstream can hold values of a Secret, and whether errors of making it
 // can quote one. A digest of a value is none.
-func markSecretDocument(c *compilation, d *downstream) {
-	secretItems := programReadsSecret(c, d.Items, nil)
-	d.HidesValues = isSecretKind(c.p.Upstream.GVK) || secretItems || programReadsSecret(c, d.When, nil)
-	hidden := isSecretKind(d.GVK()) || isSecretKind(c.p.Upstream.GVK) || secretItems
-	texts := conventionTexts(c, d)
+func markSecretDocument(p *Pipeline, d *downstream) {
+	secretItems := programReadsSecret(p, d.Items, nil)
+	d.HidesValues = isSecretKind(p.Upstream.GVK) || secretItems || programReadsSecret(p, d.When, nil)
+	hidden := isSecretKind(d.GVK()) || isSecretKind(p.Upstream.GVK) || secretItems
+	texts := conventionTexts(p.Renderer, d)
 	if d.Template != nil {
-		texts = append(texts, readingOf(c, d.Template))
+		texts = append(texts, readingOf(p.Renderer, d.Template))
 	}
 	for _, t := range texts {
-		d.HidesValues = d.HidesValues || templateReadsSecret(c, t.InputReads)
-		hidden = hidden || templateReadsSecret(c, t.InputShown)
+		d.HidesValues = d.HidesValues || templateReadsSecret(p, t.InputReads)
+		hidden = hidden || templateReadsSecret(p, t.InputShown)
 	}
-	if c.p.OnlyDeletes && d.Index != operator.BeforeIndex { // what the template read is not known
+	if p.OnlyDeletes && d.Index != operator.BeforeIndex { // what the template read is not known
 		d.Words = redact.NewWords()
 		return
 	}
 	if !hidden {
 		return
 	}
-	conv := c.file.Operator.Conventions
+	conv := p.Config.Conventions
 	author := []string{d.source.text}
 	for _, entries := range []map[string]string{conv.Labels, conv.Annotations} {
 		author = append(author, slices.Concat(slices.Collect(maps.Keys(entries)), slices.Collect(maps.Values(entries)))...)
@@ -99,37 +96,37 @@ func markSecretDocument(c *compilation, d *downstream) {
 }
 
 // markSecretRules marks the ready rules whose errors can quote a value.
-func markSecretRules(c *compilation, d *downstream) {
+func markSecretRules(p *Pipeline, d *downstream) {
 	for _, list := range [][]health.Rule{d.rules.Ready, d.rules.Failed} {
 		for i := range list {
-			list[i].HidesValues = programReadsSecret(c, list[i].Program, d)
+			list[i].HidesValues = programReadsSecret(p, list[i].Program, d)
 		}
 	}
 }
 
-func programReadsSecret(c *compilation, p *rules.Program, d *downstream) bool {
-	return p != nil && readsSecret(c, p.Reads, d)
+func programReadsSecret(p *Pipeline, program *rules.Program, d *downstream) bool {
+	return program != nil && readsSecret(p, program.Reads, d)
 }
 
 // readsSecret reports whether an expression reads what a Secret holds. d is its own downstream, if it has one.
-func readsSecret(c *compilation, reads reader, d *downstream) bool {
-	for _, s := range c.p.Inputs {
+func readsSecret(p *Pipeline, reads reader, d *downstream) bool {
+	for _, s := range p.Inputs {
 		if isSecretKind(s.Kind.GVK) && reaches(reads, "inputs", s.Name) {
 			return true
 		}
 	}
-	for _, other := range c.p.downstreams {
+	for _, other := range p.downstreams {
 		if other.Hidden() && reaches(reads, "downstreams", other.Name) {
 			return true
 		}
 	}
-	return isSecretKind(c.p.Upstream.GVK) && reaches(reads, "self", "") || d != nil && d.Hidden() && reaches(reads, "downstream", "")
+	return isSecretKind(p.Upstream.GVK) && reaches(reads, "self", "") || d != nil && d.Hidden() && reaches(reads, "downstream", "")
 }
 
-func templateReadsSecret(c *compilation, reads func(string) ([][]string, bool)) bool {
-	return slices.ContainsFunc(c.p.Inputs, func(s *desired.InputSource) bool {
+func templateReadsSecret(p *Pipeline, reads func(string) ([][]string, bool)) bool {
+	return slices.ContainsFunc(p.Inputs, func(s *desired.InputSource) bool {
 		return isSecretKind(s.Kind.GVK) && reaches(reads, s.Name, "")
-	}) || slices.ContainsFunc(c.p.downstreams, func(d *downstream) bool {
+	}) || slices.ContainsFunc(p.downstreams, func(d *downstream) bool {
 		return d.Hidden() && reaches(reads, render.DownstreamKey(d.Name), "")
 	})
 }

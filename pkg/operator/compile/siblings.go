@@ -30,7 +30,7 @@ func findSiblings(c *compilation) {
 			}
 		}
 		if d.Template != nil {
-			for _, name := range readingOf(c, d.Template).Downstreams() {
+			for _, name := range readingOf(c.p.Renderer, d.Template).Downstreams() {
 				names[name] = true
 			}
 		}
@@ -51,7 +51,7 @@ func findSiblings(c *compilation) {
 			if other.Template == nil {
 				continue
 			}
-			paths, whole := d.objectPaths(readingOf(c, other.Template).InputReads(render.DownstreamKey(d.Name)))
+			paths, whole := d.objectPaths(readingOf(c.p.Renderer, other.Template).InputReads(render.DownstreamKey(d.Name)))
 			view.Keep, view.KeepWhole = append(view.Keep, paths...), view.KeepWhole || whole
 		}
 		d.Shown = desired.InputView{Paths: view.Keep, Whole: view.KeepWhole}

@@ -21,7 +21,7 @@ func compileStatusFields(c *compilation) {
 		if c.p.OnlyDeletes {
 			continue
 		}
-		program := c.program(fmt.Sprintf("status.fields[%d].value", i), func() (*rules.Program, error) {
+		program := c.expression(fmt.Sprintf("status.fields[%d].value", i), func() (*rules.Program, error) {
 			return c.env.Any(f.Value, rules.Status, "")
 		})
 		if path, err := fieldpath.Parse(f.Path); err == nil {
@@ -43,6 +43,6 @@ func checkStatusField(c *compilation, i int, path fieldpath.Path, program *rules
 	case found.Unsure:
 		c.warn(*c.file.Errorf(at+".path", found.Fix, "%s", found.Problem))
 	default:
-		c.p.Refusals = append(c.p.Refusals, *c.file.Errorf(at+".value", found.Fix, "%s", found.Problem))
+		c.refusals = append(c.refusals, *c.file.Errorf(at+".value", found.Fix, "%s", found.Problem))
 	}
 }

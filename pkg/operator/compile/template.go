@@ -63,7 +63,7 @@ func noteTextReads(c *compilation, path string, w *check.Walked) {
 func compileOwnTemplate(c *compilation, d *downstream) {
 	file, first := c.file.TemplatePos(d.Index)
 	compileTemplate(c, d, newSource(c.file, fmt.Sprintf("downstreams[%d].template", d.Index), d.Config.Template, file, first))
-	c.p.ReadsStatus = c.p.ReadsStatus || (d.Template != nil && readingOf(c, d.Template).ReadsStatus())
+	c.p.ReadsStatus = c.p.ReadsStatus || (d.Template != nil && readingOf(c.p.Renderer, d.Template).ReadsStatus())
 }
 
 // checkHelpers checks the helpers by themselves.
@@ -96,7 +96,7 @@ func compileTemplate(c *compilation, d *downstream, s source) {
 		}
 	}
 	if t != nil {
-		d.Inputs.Add(templateInputs(c, s.path, readingOf(c, t), d.holeOf)...)
+		d.Inputs.Add(templateInputs(c, s.path, readingOf(c.p.Renderer, t), d.holeOf)...)
 		checkFields(c, d)
 		reportUndeclared(c, d, walked)
 		reportRefused(c, d, documents)

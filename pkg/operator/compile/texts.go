@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
@@ -21,8 +22,6 @@ type text interface {
 	StatusReads() (paths [][]string, whole bool)
 }
 
-var _, _ text = (*render.Template)(nil), (*render.Text)(nil)
-
 // reading is a text that reads what its variables read, too.
 type reading struct {
 	text
@@ -30,17 +29,17 @@ type reading struct {
 }
 
 // readingOf says what a text reads, its variables included.
-func readingOf(c *compilation, t text) text {
-	r := reading{text: t}
+func readingOf(r *desired.Renderer, t text) text {
+	read := reading{text: t}
 	for _, name := range t.Variables() {
-		if program := c.p.VariableProgram(name); program != nil {
-			r.programs = append(r.programs, program)
+		if program := r.VariableProgram(name); program != nil {
+			read.programs = append(read.programs, program)
 		}
 	}
-	if len(r.programs) == 0 {
+	if len(read.programs) == 0 {
 		return t
 	}
-	return r
+	return read
 }
 
 // Downstreams are those of the text and its variables.

@@ -74,7 +74,7 @@ func TestReportTookTooLong(t *testing.T) {
 					onBusyMachine(t)
 				}
 				up := listed()
-				w := p.Desired(t.Context(), up, desired.Inputs{})
+				w := p.Render(t.Context(), up, desired.Inputs{})
 				results := []operator.Result{{Outcome: operator.Outcome{State: operator.StateInSync},
 					Live: &drift.Live{UID: "1", Name: "page", Namespace: "b", Status: kstatus.CurrentStatus}}}
 				report := p.Report(t.Context(), up, desired.Inputs{}, w, results, nil, metav1.Now())
@@ -146,7 +146,7 @@ func compiledText(t *testing.T, text string, o compile.Options) (*compile.Pipeli
 	files, errs := load.Operators(load.Options{Files: []string{"operator.yaml"}})
 	var p *compile.Pipeline
 	if len(errs) == 0 {
-		if p, errs, err = compile.File(files[0], o); err != nil {
+		if p, errs, err = compile.One(files[0], o); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -74,7 +74,7 @@ func TestServerRefusesWhatCheckRefuses(t *testing.T) {
 		if len(p.Warnings) > 0 || strings.Contains(template, "if .spec.flag") {
 			return // what another upstream would be refused
 		}
-		w := p.Desired(context.Background(), up, desired.Inputs{})
+		w := p.Render(context.Background(), up, desired.Inputs{})
 		if err := w.Objects[0].Err; err != nil {
 			if len(p.Refusals) == 0 {
 				t.Errorf("%s: %v", reason, err)

@@ -66,7 +66,7 @@ func compileTyped(t *testing.T, source kinds.Source, apiVersion, kind, template,
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	p, errs, err := compile.File(files[0], compile.Options{Kinds: source})
+	p, errs, err := compile.One(files[0], compile.Options{Kinds: source})
 	if err != nil || len(errs) > 0 {
 		t.Fatalf("%v %v", errs, err)
 	}

@@ -23,11 +23,8 @@ func compileValidation(c *compilation) {
 	c.p.Validator = validator
 	if validator != nil {
 		for i := range cfg {
-			reads := func(part rules.Part) func(string) ([][]string, bool) {
-				return func(variable string) ([][]string, bool) { return validator.ReadsOf(i, part, variable) }
-			}
-			c.programReads(fmt.Sprintf("validate[%d].rule", i), reads(rules.PartRule))
-			c.programReads(fmt.Sprintf("validate[%d].messageExpression", i), reads(rules.PartMessageExpression))
+			c.programReads(fmt.Sprintf("validate[%d].rule", i), readsOfRule(validator, i, rules.PartRule))
+			c.programReads(fmt.Sprintf("validate[%d].messageExpression", i), readsOfRule(validator, i, rules.PartMessageExpression))
 		}
 		c.p.ValidatorInputs = c.inputsOf(validator.Reads)
 		c.p.ReadsStatus = c.p.ReadsStatus || readsStatus(validator.Reads)
@@ -41,7 +38,7 @@ func compileMatchConditions(c *compilation) {
 		if _, err := compile(); err != nil && c.p.OnlyDeletes {
 			continue // more is watched than needed, and nothing but deletions is carried out
 		}
-		program := c.program(path, compile)
+		program := c.expression(path, compile)
 		if program == nil {
 			continue
 		}
@@ -50,6 +47,6 @@ func compileMatchConditions(c *compilation) {
 			continue
 		}
 		c.p.MatchConditions = append(c.p.MatchConditions,
-			desired.MatchCondition{Name: condition.Name, Program: program, HidesValues: programReadsSecret(c, program, nil)})
+			desired.MatchCondition{Name: condition.Name, Program: program, HidesValues: programReadsSecret(c.p, program, nil)})
 	}
 }

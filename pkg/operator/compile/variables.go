@@ -24,7 +24,7 @@ func readParameters(c *compilation) {
 func compileVariables(c *compilation) {
 	for i, v := range c.file.Operator.Variables {
 		path := fmt.Sprintf("variables[%d].expression", i)
-		program := c.program(path, func() (*rules.Program, error) { return c.env.Variable(v.Name, v.Expression) })
+		program := c.expression(path, func() (*rules.Program, error) { return c.env.Variable(v.Name, v.Expression) })
 		c.p.Variables = append(c.p.Variables, desired.Variable{Name: v.Name, Program: program})
 	}
 }

@@ -10,10 +10,10 @@ import (
 const observedGenerationPath = ".status.observedGeneration"
 
 // setViews sets what the caches keep of live downstreams: what ready and status expressions read, and no more.
-func setViews(c *compilation) {
-	conv := c.file.Operator.Conventions
-	for _, d := range c.p.downstreams {
-		v := drift.View{Manager: conv.FieldManager, Hash: c.p.Hash, OwnerAnnotation: conv.Owner.Annotation, Initial: d.View.Initial, Generated: len(d.Generated), Exclusive: d.View.Exclusive, Aside: marks.Aside(c.p.Settings), Previous: c.p.Previous, Words: d.Words}
+func setViews(p *Pipeline) {
+	conv := p.Config.Conventions
+	for _, d := range p.downstreams {
+		v := drift.View{Manager: conv.FieldManager, Hash: p.Hash, OwnerAnnotation: conv.Owner.Annotation, Initial: d.View.Initial, Generated: len(d.Generated), Exclusive: d.View.Exclusive, Aside: marks.Aside(p.Settings), Previous: p.Previous, Words: d.Words}
 		if adopt := d.Config.Adopt; adopt != nil {
 			v.Adopt = adopt.FieldManagers
 		}
@@ -25,7 +25,7 @@ func setViews(c *compilation) {
 			v.Keep = append(v.Keep, []string{"status", "observedGeneration"})
 		}
 		v.Keep, v.KeepWhole = append(v.Keep, d.Shown.Paths...), v.KeepWhole || d.Shown.Whole
-		for _, program := range c.p.Fields {
+		for _, program := range p.Fields {
 			keep(&v, program, "downstreams", d.Downstream.Downstream)
 		}
 		d.View = v

@@ -43,7 +43,7 @@ func (r *Renderer) wantsBefore(upstream *unstructured.Unstructured, in Inputs) (
 	if err := in.problem(h.WhenInputs); err != nil {
 		return false, err
 	}
-	wanted, err := h.When.Eval(r.Vars(upstream, in), rules.NewBudget(context.Background()))
+	wanted, err := h.When.Eval(r.VarsOf(upstream, in), rules.NewBudget(context.Background()))
 	if err != nil {
 		return false, redact.Hide(r.Before.HidesValues, redact.Errorf("evaluating deletion.before.when: %w", err))
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-// Desired evaluates rules, `when` and templates for an upstream and its inputs. Failures are part of the result.
-func (r *Renderer) Desired(ctx context.Context, upstream *unstructured.Unstructured, in Inputs) *operator.Desired {
+// Render evaluates rules, `when` and templates for an upstream and its inputs. Failures are part of the result.
+func (r *Renderer) Render(ctx context.Context, upstream *unstructured.Unstructured, in Inputs) *operator.Desired {
 	if r.OnlyDeletes {
 		return r.Failed(errOnlyDeletes)
 	}
 	budget := rules.NewBudget(ctx)
-	w := r.desired(upstream, in, budget)
+	w := r.evaluate(upstream, in, budget)
 	for k := range w.Objects {
 		o := &w.Objects[k]
 		o.CutShort = budget.Expired() || tookTooLong(o.Err)
@@ -25,8 +25,8 @@ func (r *Renderer) Desired(ctx context.Context, upstream *unstructured.Unstructu
 	return w
 }
 
-func (r *Renderer) desired(upstream *unstructured.Unstructured, in Inputs, budget *rules.Budget) *operator.Desired {
-	vars := r.Vars(upstream, in)
+func (r *Renderer) evaluate(upstream *unstructured.Unstructured, in Inputs, budget *rules.Budget) *operator.Desired {
+	vars := r.VarsOf(upstream, in)
 	in.budget, in.values, in.rules = in.renderBudget(), vars.Values, budget
 	w := r.Failed(nil)
 	if err := in.problem(r.ValidatorInputs); err != nil {
@@ -53,7 +53,7 @@ func (r *Renderer) desired(upstream *unstructured.Unstructured, in Inputs, budge
 
 // Failures are the rules of validate that an upstream breaks.
 func (r *Renderer) Failures(ctx context.Context, upstream *unstructured.Unstructured, in Inputs) []rules.Failure {
-	return r.failures(r.Vars(upstream, in), rules.NewBudget(ctx))
+	return r.failures(r.VarsOf(upstream, in), rules.NewBudget(ctx))
 }
 
 func (r *Renderer) failures(vars rules.Vars, budget *rules.Budget) []rules.Failure {

@@ -34,7 +34,7 @@ func (r *Renderer) document(d *Downstream, upstream *unstructured.Unstructured, 
 }
 
 func (r *Renderer) rendered(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*operator.DesiredObject, error) {
-	values, lacking := r.valuesOf(r.Vars(upstream, in), in.rules), error(nil)
+	values, lacking := r.valuesOf(r.VarsOf(upstream, in), in.rules), error(nil)
 	data := render.Data{Upstream: upstream.Object, Params: r.Params, Inputs: in.objects, Item: in.item, Budget: in.renderBudget(),
 		Variables: func(name string) (any, error) {
 			value, err := values(name)
@@ -195,7 +195,7 @@ func (r *Renderer) Document(w *operator.Desired, k int, upstream *unstructured.U
 		if in, err = r.withSiblings(d, w.Of, in, nil); err != nil {
 			return nil, err
 		}
-		if in.item, err = r.ItemAt(w, k, r.Vars(upstream, in), in, nil); err != nil {
+		if in.item, err = r.ItemAt(w, k, r.VarsOf(upstream, in), in, nil); err != nil {
 			return nil, err
 		}
 		again, err := r.document(d, upstream, in)

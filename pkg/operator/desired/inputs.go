@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
@@ -57,9 +56,6 @@ func (in Inputs) problem(reads InputSet) error {
 	}
 	return nil
 }
-
-// Digest is over what can be read of the inputs.
-func (in Inputs) Digest() drift.Sum { return drift.Digest(in.objects) }
 
 // InputSet has the indexes of the inputs that something reads.
 type InputSet []int

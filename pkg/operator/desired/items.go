@@ -98,7 +98,7 @@ const itemShown = 100
 func (r *Renderer) DescribeItem(w *operator.Desired, k int, upstream *unstructured.Unstructured, in Inputs) string {
 	o := &w.Objects[k]
 	d := r.Downstreams[o.Downstream]
-	item, err := r.ItemAt(w, k, r.Vars(upstream, in), in, nil)
+	item, err := r.ItemAt(w, k, r.VarsOf(upstream, in), in, nil)
 	if err != nil || item == nil {
 		return ""
 	}

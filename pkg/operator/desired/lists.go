@@ -21,16 +21,16 @@ type Listing struct {
 	self, params map[string]any // what list.matching reads
 }
 
-// Object is an object that a list may have, as far as list.matching reads it.
-type Object interface {
+// ListObject is an object that a list may have, as far as list.matching reads it.
+type ListObject interface {
 	GetNamespace() string
 	GetName() string
 	// Match returns what View.Match returned.
 	Match() Match
 }
 
-// Matches evaluates list.matching for an object and an upstream.
-func (s *InputSource) Matches(l *Listing, m Match, budget *rules.Budget) (bool, error) {
+// matches evaluates list.matching for an object and an upstream.
+func (s *InputSource) matches(l *Listing, m Match, budget *rules.Budget) (bool, error) {
 	if s.Matching == nil {
 		return true, nil
 	}
@@ -39,7 +39,7 @@ func (s *InputSource) Matches(l *Listing, m Match, budget *rules.Budget) (bool, 
 }
 
 // MayHave reports whether the list may have an object, by its namespace and key.
-func (l *Listing) MayHave(o Object) bool {
+func (l *Listing) MayHave(o ListObject) bool {
 	key := o.Match().Key
 	return (l.Namespace == "" || l.Namespace == o.GetNamespace()) && (l.Key == "" || key == "" || l.Key == key)
 }
@@ -47,21 +47,21 @@ func (l *Listing) MayHave(o Object) bool {
 // Concerns reports whether a list may have an object in one of its states, so that a change from one to the other is one of the list.
 func (s *InputSource) Concerns(l *Listing, budget *rules.Budget, states []Match) bool {
 	return slices.ContainsFunc(states, func(m Match) bool {
-		matches, err := s.Matches(l, m, budget)
+		matches, err := s.matches(l, m, budget)
 		return matches || err != nil // whoever evaluates the list finds the error
 	})
 }
 
 // Members returns those of the objects that the list has, sorted by namespace and name, rows by key. objects are all that it may have, and may be
 // more. If the expression fails for one, or if there are too many, the list is unknown.
-func Members[O Object](ctx context.Context, s *InputSource, l *Listing, objects []O) ([]O, error) {
+func Members[O ListObject](ctx context.Context, s *InputSource, l *Listing, objects []O) ([]O, error) {
 	var members []O
 	budget := rules.NewBudget(ctx)
 	for _, o := range objects {
 		if !l.MayHave(o) {
 			continue
 		}
-		matches, err := s.Matches(l, o.Match(), budget)
+		matches, err := s.matches(l, o.Match(), budget)
 		if err != nil {
 			return nil, redact.Hide(s.HidesValues, redact.Errorf("input %s: evaluating list.matching for %s %s: %w",
 				s.Name, s.Kind.GVK.Kind, operator.Ref{Namespace: o.GetNamespace(), Name: o.GetName()}, err))

@@ -26,7 +26,7 @@ func (m MatchResult) IsMet() bool { return m.Unmet == "" && m.Err == nil }
 // evaluated or not.
 func (r *Renderer) Match(obj *unstructured.Unstructured) MatchResult {
 	var m MatchResult
-	vars, budget := r.Vars(obj, Inputs{}), rules.NewBudget(context.Background())
+	vars, budget := r.VarsOf(obj, Inputs{}), rules.NewBudget(context.Background())
 	for _, c := range r.MatchConditions {
 		switch met, err := c.Program.Eval(vars, budget); {
 		case err != nil && m.Err == nil:

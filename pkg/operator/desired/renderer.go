@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-// Vars are what expressions can read.
-func (r *Renderer) Vars(upstream *unstructured.Unstructured, in Inputs) rules.Vars {
+// VarsOf are what expressions can read.
+func (r *Renderer) VarsOf(upstream *unstructured.Unstructured, in Inputs) rules.Vars {
 	vars := rules.Vars{Self: upstream.Object, Params: r.Params, Inputs: in.objects, Downstreams: in.downstreams, Values: in.values}
 	if vars.Values == nil && len(r.Variables) > 0 {
 		vars.Values = rules.NewValues()

@@ -8,11 +8,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// Whole returns all objects of the kind of an input. Inputs can be read from it.
-type Whole func(s *InputSource) []*unstructured.Unstructured
+// WholeObjects returns all objects of the kind of an input. Inputs can be read from it.
+type WholeObjects func(s *InputSource) []*unstructured.Unstructured
 
 // One implements Objects.
-func (w Whole) One(s *InputSource, at operator.Ref) map[string]any {
+func (w WholeObjects) One(s *InputSource, at operator.Ref) map[string]any {
 	for _, u := range w(s) {
 		if u.GetNamespace() == at.Namespace && u.GetName() == at.Name {
 			return s.View.Cut(u.Object)
@@ -22,7 +22,7 @@ func (w Whole) One(s *InputSource, at operator.Ref) map[string]any {
 }
 
 // Listed implements Objects.
-func (w Whole) Listed(s *InputSource, of *Listing) ([]any, error) {
+func (w WholeObjects) Listed(s *InputSource, of *Listing) ([]any, error) {
 	var objects []wholeObject
 	for _, u := range w(s) {
 		if s.Shows(u) {
@@ -43,5 +43,5 @@ type wholeObject struct {
 	source *InputSource
 }
 
-// Match implements Object.
+// Match implements ListObject.
 func (o wholeObject) Match() Match { return o.source.View.Match(o.Object) }

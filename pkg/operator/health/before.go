@@ -15,7 +15,7 @@ import (
 // BeforeProgress returns a function that evaluates doneWhen and failedWhen, which may read inputs.
 func (c *Checks) BeforeProgress(upstream *unstructured.Unstructured, in desired.Inputs) func(live *drift.Live) operator.Progress {
 	return func(live *drift.Live) operator.Progress {
-		vars, budget := c.Vars(upstream, in), rules.NewBudget(context.Background())
+		vars, budget := c.VarsOf(upstream, in), rules.NewBudget(context.Background())
 		vars.Downstream = live.Kept
 		if failed, err := c.Before.Failed.Eval(vars, budget); err == nil && failed == true {
 			return operator.Progress{Failed: true}

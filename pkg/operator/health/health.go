@@ -26,7 +26,7 @@ type Checks struct {
 func (c *Checks) Health(upstream *unstructured.Unstructured, w *operator.Desired, inputs func() desired.Inputs) func(k int, live *drift.Live) status.Fact {
 	return func(k int, live *drift.Live) status.Fact {
 		in := inputs()
-		vars, budget := c.Vars(upstream, in), rules.NewBudget(context.Background())
+		vars, budget := c.VarsOf(upstream, in), rules.NewBudget(context.Background())
 		return c.objectHealth(w, k, live, in, vars, budget)
 	}
 }

@@ -47,7 +47,7 @@ func (c *Checks) liveByName(results []operator.Result) map[string]any {
 func (c *Checks) Report(
 	ctx context.Context, upstream *unstructured.Unstructured, in desired.Inputs, w *operator.Desired, results []operator.Result, left []operator.Outcome, now metav1.Time,
 ) report.Report {
-	budget, vars := rules.NewBudget(ctx), c.Vars(upstream, in)
+	budget, vars := rules.NewBudget(ctx), c.VarsOf(upstream, in)
 	return report.Of(c.Settings, upstream, w, results, left, now, report.Programs{
 		Health: func(k int) status.Fact {
 			return c.objectHealth(w, k, results[k].Live, in, vars, budget)

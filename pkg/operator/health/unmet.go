@@ -24,7 +24,7 @@ type UnmetRule struct {
 // UnmetRules lists every rule that keeps live, which is object k of a desired state, from being ready. Conditions name the first alone. in
 // are the inputs of the desired state.
 func (c *Checks) UnmetRules(ctx context.Context, w *operator.Desired, k int, upstream *unstructured.Unstructured, in desired.Inputs, live *drift.Live) []UnmetRule {
-	i, budget, vars := w.Objects[k].Downstream, rules.NewBudget(ctx), c.Vars(upstream, in)
+	i, budget, vars := w.Objects[k].Downstream, rules.NewBudget(ctx), c.VarsOf(upstream, in)
 	of := c.Rules[i]
 	vars.Downstream = live.Kept
 	vars.Item, _ = c.ItemAt(w, k, vars, in, budget)
