@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/corollary-dev/corollary/pkg/activation"
+	"github.com/corollary-dev/corollary/pkg/activation/locks"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
@@ -38,7 +38,7 @@ func openAs(t *testing.T, identity, lock string) leadership.Store {
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	store, err := activation.Open(files[0])
+	store, err := locks.Open(files[0])
 	must(t, err)
 	return store
 }

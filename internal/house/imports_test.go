@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"pkg/guard"},
 	{"pkg/convert/ownership", "pkg/convert/prove", "pkg/convert/rehub", "pkg/convert/suggest"},
 	{"pkg/activation", "pkg/convert", "pkg/crddiff", "pkg/operator/compile", "pkg/shards"},
-	{"pkg/convert/generator"},
+	{"pkg/activation/locks", "pkg/convert/generator"},
 	{"pkg/convert/places"},
 	{"pkg/operator/health"},
 	{"pkg/operator/desired", "pkg/operator/report"},

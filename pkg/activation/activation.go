@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/corollary-dev/corollary/pkg/activation/locks"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
@@ -32,7 +33,7 @@ func New(f *load.ActivationFile, log logr.Logger) (*Activation, error) {
 		a.poll(f)
 		return a, nil
 	}
-	store, err := Open(f)
+	store, err := locks.Open(f)
 	if err == nil {
 		err = a.elect(f, store)
 	}
@@ -44,12 +45,13 @@ func New(f *load.ActivationFile, log logr.Logger) (*Activation, error) {
 
 // poll takes part by a name in DNS.
 func (a *Activation) poll(f *load.ActivationFile) {
-	name, t := openDNS(f), timings(f)
+	name, ask := locks.OpenName(f)
+	t := timings(f)
 	t.RetryPeriod = time.Duration(f.DNS.Interval)
-	p := leadership.NewPoll(leadership.PollOptions{Name: name.Describe(), Timings: t, Again: f.OnLost == config.OnLostStandby, Log: a.log,
+	p := leadership.NewPoll(leadership.PollOptions{Name: name, Timings: t, Again: f.OnLost == config.OnLostStandby, Log: a.log,
 		Ask: func(ctx context.Context) (bool, string, error) {
 			begin := time.Now()
-			named, what, err := name.ask(ctx)
+			named, what, err := ask(ctx)
 			observeRenewal(a.Name, time.Since(begin), err)
 			return named, what, err
 		}})
@@ -74,32 +76,9 @@ func (a *Activation) elect(f *load.ActivationFile, store leadership.Store) error
 	return nil
 }
 
-// Self is the name of this process in the lock.
-func (a *Activation) Self() string { return a.process }
-
-// Open returns the lock that a config names. It sends no request.
-func Open(f *load.ActivationFile) (leadership.Store, error) {
-	switch {
-	case f.Etcd != nil:
-		return openEtcd(f)
-	case f.ZooKeeper != nil:
-		return openZooKeeper(f)
-	case f.DynamoDB != nil:
-		return openDynamoDB(f), nil
-	case f.DNS != nil:
-		return openDNS(f), nil
-	}
-	return openLease(f)
-}
-
 func timings(f *load.ActivationFile) leadership.Timings {
 	return leadership.Timings{LeaseDuration: time.Duration(f.LeaseDuration), RenewDeadline: time.Duration(f.RenewDeadline),
 		RetryPeriod: time.Duration(f.RetryPeriod)}
-}
-
-// requestTimeout is when a request about the lock is given up: one that hangs shall not cost the lock.
-func requestTimeout(f *load.ActivationFile) time.Duration {
-	return max(time.Duration(f.RenewDeadline)/2, time.Second)
 }
 
 // identityOf is the identity of the cluster whose process is named in a lock.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection"
 
+	"github.com/corollary-dev/corollary/pkg/activation/locks"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
@@ -51,12 +52,6 @@ type Probed struct {
 	Retries int
 	// Problems say why the times of the activation do not fit what was measured.
 	Problems []string
-}
-
-// timed is a lock whose service reports its time.
-type timed interface {
-	// serverTime is what the service's clock said in its last answer; false if it reports none.
-	serverTime() (time.Time, bool)
 }
 
 // ProbeLock measures requests to a lock, so many of each kind. It changes nothing: each write is one that must fail, since the record
@@ -127,11 +122,11 @@ func (p *probe) measure(ctx context.Context, into *Latencies, request func(conte
 	err := request(limited)
 	took := time.Since(begin)
 	switch {
-	case errors.Is(err, ErrDecidedByDNS):
+	case errors.Is(err, locks.ErrDecidedByDNS):
 		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("no answer within --timeout: %w", ctx.Err())
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), errors.As(err, new(*config.Error)), errors.Is(err, errNotOurs):
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), errors.As(err, new(*config.Error)), errors.Is(err, locks.ErrNotOurs):
 		return err
 	case err != nil:
 		p.failures = append(p.failures, fmt.Sprintf("after %s: %v", took.Round(time.Millisecond), err))
@@ -144,8 +139,8 @@ func (p *probe) measure(ctx context.Context, into *Latencies, request func(conte
 // compareClocks compares our clock with that of the service, and with that of a holder which has renewed the lock between two reads.
 func (p *probe) compareClocks(record *leadership.Record, begin time.Time) {
 	now := time.Now()
-	if s, ok := p.store.(timed); ok {
-		if at, ok := s.serverTime(); ok && at.Unix() > 0 {
+	if s, ok := p.store.(locks.Timed); ok {
+		if at, ok := s.ServerTime(); ok && at.Unix() > 0 {
 			p.clock(Clock{Of: "the lock's service", Ahead: begin.Sub(at), Within: now.Sub(begin) + time.Second})
 		}
 	}
@@ -181,7 +176,7 @@ func (p *probe) result(f *load.ActivationFile) *Probed {
 	if len(p.failures) > 0 {
 		problem("%d of %d requests failed; the first one %s", len(p.failures), len(p.failures)+len(r.Reads)+len(r.Writes), p.failures[0])
 	}
-	if limit := requestTimeout(f); slowest >= limit {
+	if limit := locks.RequestTimeout(f); slowest >= limit {
 		problem("the slowest request took %s, and each is given up after %s, half of renewDeadline: raise renewDeadline and leaseDuration",
 			slowest.Round(time.Millisecond), limit)
 	}

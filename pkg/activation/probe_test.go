@@ -3,6 +3,8 @@ package activation
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/corollary-dev/corollary/pkg/activation/locks"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
@@ -76,9 +79,9 @@ func (m *memory) Watch(context.Context, func(*leadership.Record) bool) error {
 
 func (m *memory) LeastToken() leadership.Token { return 0 }
 
-func (m *memory) LastToken() leadership.Token { return lastToken }
+func (m *memory) LastToken() leadership.Token { return math.MaxInt }
 
-func (m *memory) serverTime() (time.Time, bool) { return m.serviceTime, !m.serviceTime.IsZero() }
+func (m *memory) ServerTime() (time.Time, bool) { return m.serviceTime, !m.serviceTime.IsZero() }
 
 func held(by string, renewed time.Time) *leadership.Record {
 	return &leadership.Record{HolderIdentity: by, LeaseDurationSeconds: 15, AcquireTime: metav1.NewTime(renewed),
@@ -160,7 +163,7 @@ func TestProbeClocks(t *testing.T) {
 func TestProbeRefused(t *testing.T) {
 	for reason, refused := range map[string]error{
 		"no rights":       leadership.Forbidden(errors.New("no rights")),
-		"something else":  notOurs(errors.New("it has 5000 bytes")),
+		"something else":  fmt.Errorf("%w: it has 5000 bytes", locks.ErrNotOurs),
 		"a broken config": &config.Error{Problem: "it cannot be read"},
 	} {
 		m := &memory{before: func() error { return refused }}

@@ -2,6 +2,7 @@ package activation
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/corollary-dev/corollary/internal/nameserver"
+	"github.com/corollary-dev/corollary/pkg/activation/locks"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -124,5 +129,37 @@ func TestRewrite(t *testing.T) {
 				t.Errorf("%s, %s: %q holds the lock, want %q", name, test.reason, store.record.HolderIdentity, want)
 			}
 		}
+	}
+}
+
+// dnsFile is an activation by a name in DNS.
+func dnsFile(d config.ActivationDNS) *load.ActivationFile {
+	f := &load.ActivationFile{}
+	f.DNS, f.Identity, f.RenewDeadline = &d, "cluster-eu-1", config.Duration(time.Hour)
+	return f
+}
+
+// TestDNSState: who is named can be shown, and no command changes it.
+func TestDNSState(t *testing.T) {
+	server := nameserver.Start(t)
+	store, err := locks.Open(dnsFile(config.ActivationDNS{TXT: "active.example.com", Resolver: server.Addr}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Read(t.Context(), store); err != nil || s.Holder != "" || s.Token.String() != "" {
+		t.Errorf("nobody is named: %+v, %v", s, err)
+	}
+	if _, err := AskToHandOver(t.Context(), store); !errors.Is(err, ErrNobody) {
+		t.Errorf("nobody hands over: %v", err)
+	}
+	server.Say("cluster-us-1")
+	if s, err := Read(t.Context(), store); err != nil || s.Holder != "cluster-us-1" || s.Token.String() != "" {
+		t.Errorf("one is named: %+v, %v", s, err)
+	}
+	if _, err := AskToHandOver(t.Context(), store); !errors.Is(err, locks.ErrDecidedByDNS) {
+		t.Errorf("it is asked to hand over: %v", err)
+	}
+	if _, err := TakeAway(t.Context(), store, "cluster-us-1"); !errors.Is(err, locks.ErrDecidedByDNS) {
+		t.Errorf("it is taken away: %v", err)
 	}
 }

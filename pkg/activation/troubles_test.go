@@ -3,6 +3,8 @@ package activation
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corollary-dev/corollary/internal/nameserver"
+	"github.com/corollary-dev/corollary/pkg/activation/locks"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
@@ -36,7 +39,7 @@ type way struct {
 
 func (w *way) Describe() string             { return "remote lock" }
 func (w *way) LeastToken() leadership.Token { return 0 }
-func (w *way) LastToken() leadership.Token  { return lastToken }
+func (w *way) LastToken() leadership.Token  { return math.MaxInt }
 
 // travel takes half of a round trip.
 func (w *way) travel(ctx context.Context) error {
@@ -157,7 +160,7 @@ func TestTroubles(t *testing.T) {
 			says: []string{`"holder"="somebody"`, "this cluster is active"}},
 		{reason: "held by nobody's identity for a day", times: usual, record: somebody(86400), after: time.Hour,
 			says: []string{`"holder"="somebody"`, `"unlessItIsNotRenewedFor"="24h0m0s"`}},
-		{reason: "something else is stored there", times: usual, own: way{fails: notOurs(errors.New("it has 5000 bytes"))}, after: time.Minute,
+		{reason: "something else is stored there", times: usual, own: way{fails: fmt.Errorf("%w: it has 5000 bytes", locks.ErrNotOurs)}, after: time.Minute,
 			says: []string{"the lock cannot be read, will retry", "is not the record of a lock: use another place, or remove it"}},
 		{reason: "no way to the lock", times: usual, own: way{fails: errors.New("connection refused")}, after: time.Minute,
 			says: []string{"the lock cannot be read, will retry", "connection refused"}},

@@ -194,7 +194,7 @@ func TestReadingTheLock(t *testing.T) {
 	if out, errs, code := split(t, "activation", "-c", dir); code != 0 || !strings.Contains(out, "global       eu ") {
 		t.Errorf("who is active: %d %s%s", code, out, errs)
 	}
-	for _, args := range [][]string{{"handover"}, {"force", "--holder", eu.Self()}, {"probe", "--rounds", "2"}} {
+	for _, args := range [][]string{{"handover"}, {"force", "--holder", holderToConfirm(t, dir)}, {"probe", "--rounds", "2"}} {
 		out, errs, code := split(t, append([]string{"activation", args[0], "-c", dir}, args[1:]...)...)
 		if code != 1 || !strings.Contains(errs, "forbidden") {
 			t.Errorf("%s: %d %s%s", args[0], code, out, errs)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/corollary-dev/corollary/pkg/activation"
+	"github.com/corollary-dev/corollary/pkg/activation/locks"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
@@ -84,7 +85,7 @@ func (o *activationCommand) one(work func(context.Context, *load.ActivationFile,
 		if len(files) > 1 {
 			return command.Usagef("the configs have %d activations: name one", len(files))
 		}
-		store, err := activation.Open(files[0])
+		store, err := locks.Open(files[0])
 		if err != nil {
 			return err
 		}
@@ -95,7 +96,7 @@ func (o *activationCommand) one(work func(context.Context, *load.ActivationFile,
 func (o *activationCommand) show(ctx context.Context, files []*load.ActivationFile) error {
 	w := newStates(o.streams.Out)
 	for _, f := range files {
-		store, err := activation.Open(f)
+		store, err := locks.Open(f)
 		if err != nil {
 			return err
 		}

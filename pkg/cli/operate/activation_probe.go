@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/corollary-dev/corollary/pkg/activation"
+	"github.com/corollary-dev/corollary/pkg/activation/locks"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 )
@@ -48,7 +49,7 @@ since each has a way of its own to the lock.`,
 func (o *activationCommand) probe(ctx context.Context, files []*load.ActivationFile, rounds int) error {
 	var unfit []string
 	for i, f := range files {
-		store, err := activation.Open(f)
+		store, err := locks.Open(f)
 		if err != nil {
 			return err
 		}

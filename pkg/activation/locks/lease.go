@@ -1,4 +1,4 @@
-package activation
+package locks
 
 import (
 	"net/http"
@@ -17,8 +17,8 @@ type lease struct {
 	serviceTime *atomic.Int64
 }
 
-// serverTime implements timed.
-func (l *lease) serverTime() (time.Time, bool) {
+// ServerTime implements Timed.
+func (l *lease) ServerTime() (time.Time, bool) {
 	at := l.serviceTime.Load()
 	return time.Unix(at, 0), at != 0
 }
@@ -55,7 +55,7 @@ func openLease(f *load.ActivationFile) (leadership.Store, error) {
 	cfg.QPS = -1 // the rate is that of the renewals
 	serviceTime := &atomic.Int64{}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return reportsTime{next, serviceTime} })
-	store, err := leadership.NewLease(cfg, f.Lease.Namespace, f.Lease.Name, requestTimeout(f))
+	store, err := leadership.NewLease(cfg, f.Lease.Namespace, f.Lease.Name, RequestTimeout(f))
 	if err != nil {
 		return nil, err
 	}

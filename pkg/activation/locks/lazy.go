@@ -1,4 +1,4 @@
-package activation
+package locks
 
 import (
 	"context"
@@ -46,10 +46,10 @@ func (l *lazy) Watch(ctx context.Context, seen func(*leadership.Record) bool) er
 	return l.store.Watch(ctx, seen)
 }
 
-// serverTime implements timed.
-func (l *lazy) serverTime() (time.Time, bool) {
-	if s, ok := l.store.(timed); ok {
-		return s.serverTime()
+// ServerTime implements Timed.
+func (l *lazy) ServerTime() (time.Time, bool) {
+	if s, ok := l.store.(Timed); ok {
+		return s.ServerTime()
 	}
 	return time.Time{}, false
 }

@@ -1,4 +1,4 @@
-package activation
+package locks
 
 import (
 	"crypto/tls"

@@ -1,4 +1,4 @@
-package activation
+package locks
 
 import (
 	"context"
@@ -41,7 +41,7 @@ func openDynamoDB(f *load.ActivationFile) leadership.Store {
 	d := f.DynamoDB
 	open := func(ctx context.Context) (leadership.Store, error) {
 		// One try for each request, which ends in time: whoever renews tries again.
-		client := awshttp.NewBuildableClient().WithTimeout(requestTimeout(f))
+		client := awshttp.NewBuildableClient().WithTimeout(RequestTimeout(f))
 		options := []func(*awsconfig.LoadOptions) error{awsconfig.WithHTTPClient(client), awsconfig.WithRetryMaxAttempts(1)}
 		if d.Region != "" {
 			options = append(options, awsconfig.WithRegion(d.Region))
@@ -62,8 +62,8 @@ func openDynamoDB(f *load.ActivationFile) leadership.Store {
 	return &lazy{name: "DynamoDB item " + d.Table + "/" + d.Key, open: open}
 }
 
-// serverTime implements timed.
-func (i *item) serverTime() (time.Time, bool) { return i.serviceTime, !i.serviceTime.IsZero() }
+// ServerTime implements Timed.
+func (i *item) ServerTime() (time.Time, bool) { return i.serviceTime, !i.serviceTime.IsZero() }
 
 // Describe implements leadership.Store.
 func (i *item) Describe() string { return "DynamoDB item " + i.table + "/" + i.name }

@@ -1,4 +1,4 @@
-package activation
+package locks
 
 import (
 	"context"
@@ -26,7 +26,7 @@ type dnsName struct {
 
 // openDNS returns a name in DNS. It sends no request.
 func openDNS(f *load.ActivationFile) *dnsName {
-	return &dnsName{config: f.DNS, identity: f.Identity, client: dns.Client{Timeout: requestTimeout(f)}}
+	return &dnsName{config: f.DNS, identity: f.Identity, client: dns.Client{Timeout: RequestTimeout(f)}}
 }
 
 // Describe implements leadership.Store.

@@ -1,4 +1,4 @@
-package activation
+package locks
 
 import (
 	"context"
@@ -43,8 +43,8 @@ func openZooKeeper(f *load.ActivationFile) (leadership.Store, error) {
 	}
 	open := func(ctx context.Context) (leadership.Store, error) {
 		// Within two thirds of the session's timeout another server is tried.
-		conn, _, err := zk.Connect(z.Servers, requestTimeout(f), zk.WithLogger(silent{}), zk.WithMaxBufferSize(maxAnswer),
-			zk.WithDialer(zookeeperDialer(secure, requestTimeout(f))))
+		conn, _, err := zk.Connect(z.Servers, RequestTimeout(f), zk.WithLogger(silent{}), zk.WithMaxBufferSize(maxAnswer),
+			zk.WithDialer(zookeeperDialer(secure, RequestTimeout(f))))
 		if err != nil {
 			return nil, fmt.Errorf("preparing the client: %w", err)
 		}

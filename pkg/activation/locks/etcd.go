@@ -1,4 +1,4 @@
-package activation
+package locks
 
 import (
 	"context"
@@ -43,7 +43,7 @@ func openEtcd(f *load.ActivationFile) (leadership.Store, error) {
 			dial = append(dial, grpc.WithTransportCredentials(&named{credentials.NewTLS(secure), secure.ServerName}))
 		}
 		client, err := clientv3.New(clientv3.Config{Endpoints: e.Endpoints, TLS: secure, Username: e.Username, Password: password,
-			DialTimeout: requestTimeout(f), DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: requestTimeout(f), Logger: zap.NewNop(),
+			DialTimeout: RequestTimeout(f), DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: RequestTimeout(f), Logger: zap.NewNop(),
 			DialOptions: dial})
 		if err != nil {
 			return nil, fmt.Errorf("preparing the client: %w", err)

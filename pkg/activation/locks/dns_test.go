@@ -1,7 +1,6 @@
-package activation
+package locks
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -112,27 +111,5 @@ func TestDNSTroubles(t *testing.T) {
 		if _, _, err := openDNS(f).ask(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("it returns %v, not %q", err, test.want)
 		}
-	}
-}
-
-// TestDNSState: who is named can be shown, and no command changes it.
-func TestDNSState(t *testing.T) {
-	server := nameserver.Start(t)
-	store := openDNS(dnsFile(config.ActivationDNS{TXT: "active.example.com", Resolver: server.Addr}))
-	if s, err := Read(t.Context(), store); err != nil || s.Holder != "" || s.Token.String() != "" {
-		t.Errorf("nobody is named: %+v, %v", s, err)
-	}
-	if _, err := AskToHandOver(t.Context(), store); !errors.Is(err, ErrNobody) {
-		t.Errorf("nobody hands over: %v", err)
-	}
-	server.Say("cluster-us-1")
-	if s, err := Read(t.Context(), store); err != nil || s.Holder != "cluster-us-1" || s.Token.String() != "" {
-		t.Errorf("one is named: %+v, %v", s, err)
-	}
-	if _, err := AskToHandOver(t.Context(), store); !errors.Is(err, ErrDecidedByDNS) {
-		t.Errorf("it is asked to hand over: %v", err)
-	}
-	if _, err := TakeAway(t.Context(), store, "cluster-us-1"); !errors.Is(err, ErrDecidedByDNS) {
-		t.Errorf("it is taken away: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package activation
+package locks
 
 import (
 	"encoding/json"
@@ -53,10 +53,10 @@ func (s stored) decode() (*leadership.Record, error) {
 		RenewTime: metav1.NewTime(renewed), LeaderTransitions: token}, nil
 }
 
-// errNotOurs says that something else is where the record of a lock would be.
-var errNotOurs = errors.New("what is stored there is not the record of a lock: use another place, or remove it")
+// ErrNotOurs says that something else is where the record of a lock would be.
+var ErrNotOurs = errors.New("what is stored there is not the record of a lock: use another place, or remove it")
 
-func notOurs(err error) error { return fmt.Errorf("%w: %w", errNotOurs, err) }
+func notOurs(err error) error { return fmt.Errorf("%w: %w", ErrNotOurs, err) }
 
 func encodeJSON(r *leadership.Record) (string, error) {
 	text, err := json.Marshal(encode(r))
