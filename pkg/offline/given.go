@@ -1,8 +1,10 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,6 +20,21 @@ type Given map[givenKey]*unstructured.Unstructured
 type givenKey struct {
 	kind schema.GroupKind
 	at   operator.Ref
+}
+
+// ReadGiven reads files. An object of a namespaced kind without a namespace is in the one given; that a cluster-scoped one gets one too
+// is fixed by entering it without, as well.
+func ReadGiven(paths []string, stdin io.Reader, namespace string) (Given, []error) {
+	list, errs := Read(paths, stdin)
+	g := Given{}
+	for _, u := range list {
+		for _, ns := range []string{cmp.Or(namespace, "default"), ""} {
+			if err := g.Add(u.Object, ns); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", u.Where, err))
+			}
+		}
+	}
+	return g, errs
 }
 
 // Add adds an object as the API server would return it: a Secret's stringData becomes data. If the object has no namespace, it

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/corollary-dev/corollary/pkg/manifest"
+	"github.com/corollary-dev/corollary/pkg/offline"
 )
 
 // texts are strings that a careless encoder or parser makes something else of.
@@ -33,9 +33,9 @@ func TestPrintedIsReadBack(t *testing.T) {
 			if err := (&Output{Choice{Value: name}}).Documents(&out, []map[string]any{object}); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			found, err := upstreamsIn(manifest.Document{Text: out.Bytes()})
-			if err != nil || len(found) != 1 {
-				t.Fatalf("%s: reading it back: %d objects, %v\n%s", name, len(found), err, out.String())
+			found, errs := offline.Read([]string{"-"}, bytes.NewReader(out.Bytes()))
+			if len(errs) > 0 || len(found) != 1 {
+				t.Fatalf("%s: reading it back: %d objects, %v\n%s", name, len(found), errs, out.String())
 			}
 			for key, want := range object {
 				if got := found[0].Object.Object[key]; !reflect.DeepEqual(got, want) {

@@ -16,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/offline"
 )
 
 type convertOptions struct {
@@ -121,7 +122,7 @@ func (o *convertOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	objects, errs := command.ReadUpstreams(o.files, o.streams.In)
+	objects, errs := offline.Read(o.files, o.streams.In)
 	if len(o.files) == 0 {
 		return command.Usagef("no custom resource is named: add -f FILE")
 	}

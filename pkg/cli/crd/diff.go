@@ -3,7 +3,6 @@ package crd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,11 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/crddiff"
+	"github.com/corollary-dev/corollary/pkg/described"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // inCluster means the definitions that the API server has.
@@ -178,7 +175,7 @@ func (o *diffOptions) fromCluster(ctx context.Context, names []string) ([]*apiex
 	return list, nil
 }
 
-// affected lists what configs read that goes away: check finds it by the new definitions, and did not by the old ones.
+// affected lists what configs read that goes away.
 func (o *diffOptions) affected(was, is []*apiextensionsv1.CustomResourceDefinition) ([]crddiff.Change, error) {
 	if len(o.configs.Files) == 0 {
 		return nil, nil
@@ -187,72 +184,7 @@ func (o *diffOptions) affected(was, is []*apiextensionsv1.CustomResourceDefiniti
 	if err != nil {
 		return nil, err
 	}
-	before, err := kinds.OfflineFrom(was, "OLD")
-	if err != nil {
-		return nil, err
-	}
-	after, err := kinds.OfflineFrom(is, "NEW")
-	if err != nil {
-		return nil, err
-	}
-	var changes []crddiff.Change
-	known := map[string]bool{}
-	problems, err := problemsOf(files, before)
-	for _, p := range problems {
-		known[p.Error()] = true
-	}
-	found, also := problemsOf(files, after)
-	for _, p := range found {
-		if !known[p.Error()] {
-			changes = append(changes, changeOf(p))
-		}
-	}
-	for _, f := range files {
-		changes = append(changes, goneKinds(f, before, after)...)
-	}
-	return changes, errors.Join(err, also)
-}
-
-// problemsOf are the errors and warnings of check.
-func problemsOf(files []*load.File, source kinds.Source) (config.Errors, error) {
-	list, problems, err := compile.All(files, nil, compile.Options{Kinds: source})
-	for _, c := range list {
-		for _, found := range []config.Errors{pointers(c.Pipeline.Refusals), pointers(c.Pipeline.Warnings)} {
-			problems = append(problems, found...)
-		}
-	}
-	return problems, err
-}
-
-func pointers(list []config.Error) config.Errors {
-	var errs config.Errors
-	for i := range list {
-		errs = append(errs, &list[i])
-	}
-	return errs
-}
-
-func changeOf(e *config.Error) crddiff.Change {
-	at := e.File
-	if e.Line > 0 {
-		at = fmt.Sprintf("%s:%d", e.File, e.Line)
-	}
-	return crddiff.Change{Config: at, Path: e.Path, Level: crddiff.Breaking, Reason: e.Problem, Fix: e.Fix}
-}
-
-// goneKinds lists the versions that a config names and that are no longer served.
-func goneKinds(f *load.File, before, after kinds.Source) []crddiff.Change {
-	var changes []crddiff.Change
-	for _, gvk := range f.Kinds() {
-		_, was := before.Kind(gvk)
-		_, is := after.Kind(gvk)
-		if was == nil && errors.Is(is, kinds.ErrUnknown) {
-			changes = append(changes, crddiff.Change{Config: f.Path, Path: gvk.Kind, Level: crddiff.Breaking,
-				Reason: fmt.Sprintf("operator %s reads %s, which is not served any more", f.Metadata.Name, gvk.GroupVersion()),
-				Fix:    "write a version that both serve, before the definition changes"})
-		}
-	}
-	return changes
+	return described.Affected(files, was, is)
 }
 
 func (o *diffOptions) print(worst crddiff.Level, changes []crddiff.Change) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/offline"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
@@ -125,7 +126,7 @@ func (o *bundle) read() error {
 	if o.bundle.Definitions, err = kinds.Definitions(o.crds...); err != nil {
 		return err
 	}
-	samples, errs := command.ReadUpstreams(o.samples, o.streams.In)
+	samples, errs := offline.Read(o.samples, o.streams.In)
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}

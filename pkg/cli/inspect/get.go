@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -96,15 +97,18 @@ func (o *getOptions) run(ctx context.Context, _ []string) error {
 		err = o.listAndWatch(ctx, s, files, t)
 	} else {
 		err = each(ctx, s, files, line.note, func(v *survey.Survey) error {
-			var last newest
+			var newest survey.Newest
 			err := v.Visit(ctx, v.Refs(), func(f *preview.Finding) error {
-				last.add(f)
+				newest.Add(f)
 				return t.finding(v.Pipeline(), f)
 			})
-			if err == nil && tellsRunning {
-				last.note(ctx, v, line.note)
+			if err != nil || !tellsRunning {
+				return err
 			}
-			return err
+			if at := newest.LastWrite(ctx, v); !at.IsZero() {
+				line.note("operator %s last wrote at %s", v.Pipeline().Name, at.UTC().Format(time.RFC3339))
+			}
+			return nil
 		})
 	}
 	line.clear()

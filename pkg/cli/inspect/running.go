@@ -9,16 +9,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
-	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // runningFlags name the Lease that shows whether "corollary run" is running.
@@ -74,35 +70,4 @@ func leaseText(at string, l coordinationv1.LeaseSpec, now time.Time) string {
 			duration.HumanDuration(silent))
 	}
 	return fmt.Sprintf("corollary run is running: %s holds Lease %s%s", *l.HolderIdentity, at, since)
-}
-
-// newest is the upstream whose conditions changed last: the one that an operator wrote to last, but for writes that changed
-// none.
-type newest struct {
-	at  time.Time
-	ref operator.Ref
-}
-
-func (n *newest) add(f *preview.Finding) {
-	if f.Upstream == nil {
-		return
-	}
-	list, _, _ := unstructured.NestedSlice(f.Upstream.Object, "status", "conditions")
-	for _, item := range list {
-		c, _ := item.(map[string]any)
-		text, _ := c["lastTransitionTime"].(string)
-		if at, err := time.Parse(time.RFC3339, text); err == nil && at.After(n.at) {
-			n.at, n.ref = at, f.Ref
-		}
-	}
-}
-
-// note says when an operator last wrote to one of its upstreams.
-func (n *newest) note(ctx context.Context, v *survey.Survey, note noteFunc) {
-	if n.at.IsZero() {
-		return
-	}
-	if at := v.LastWrite(ctx, n.ref); !at.IsZero() {
-		note("operator %s last wrote at %s", v.Pipeline().Name, at.UTC().Format(time.RFC3339))
-	}
 }

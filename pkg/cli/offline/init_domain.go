@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -20,7 +21,7 @@ func (o *initOptions) chooseDomain(group string) error {
 		return c.UseDomain(o.domain)
 	case c.Domain != "":
 		return nil
-	case !c.Found && !command.ReadsStdin(o.from) && isTerminal(o.streams.In):
+	case !c.Found && !slices.Contains(o.from, "-") && isTerminal(o.streams.In):
 		answer, err := ask(o.streams, group)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package offline
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -75,22 +76,20 @@ func (o *renderOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	upstreams, errs := command.ReadUpstreams(o.files, o.streams.In)
-	inputs, more := command.ReadInputs(o.inputs, o.streams, o.namespace)
-	r := &rendering{ctx: ctx, configs: list, namespace: o.namespace, given: inputs, errs: append(errs, more...), targets: map[target]string{}}
+	upstreams, errs := offline.Read(o.files, o.streams.In)
+	inputs, more := offline.ReadGiven(o.inputs, o.streams.In, o.namespace)
+	r := &offline.Rendering{Configs: list, Namespace: o.namespace, Given: inputs, Errs: append(errs, more...)}
 	for _, u := range upstreams {
-		r.add(u)
+		r.Add(ctx, u)
 	}
-	for _, note := range r.notes {
-		fmt.Fprintln(o.streams.Err, "note: "+note)
+	command.WriteNotes(o.streams, r.Notes)
+	for _, err := range r.Errs {
+		fmt.Fprintln(o.streams.Err, err)
 	}
-	if len(r.errs) > 0 {
-		for _, err := range r.errs {
-			fmt.Fprintln(o.streams.Err, err)
-		}
-		return fmt.Errorf("nothing is printed: %s", command.Count(len(r.errs), "error"))
+	if len(r.Errs) > 0 {
+		return fmt.Errorf("nothing is printed: %s", command.Count(len(r.Errs), "error"))
 	}
-	return o.output.Documents(o.streams.Out, r.documents)
+	return o.output.Documents(o.streams.Out, r.Documents)
 }
 
 // compile loads and compiles the configs with what files tell of kinds.
@@ -98,7 +97,7 @@ func (o *renderOptions) compile() ([]compile.Compiled, error) {
 	if len(o.files) == 0 {
 		return nil, command.Usagef("no custom resource is named: add -f FILE, -f DIRECTORY or -f -")
 	}
-	if o.configs.ReadsStdin() && command.ReadsStdin(o.files) {
+	if o.configs.ReadsStdin() && slices.Contains(o.files, "-") {
 		return nil, command.Usagef("-c - and -f - cannot both read standard input: name a file for one of them")
 	}
 	return o.configs.CompileOffline(o.streams, o.crds)

@@ -1,9 +1,8 @@
-package command
+package offline
 
 import (
 	"fmt"
 	"io"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -11,9 +10,27 @@ import (
 	"github.com/corollary-dev/corollary/pkg/manifest"
 )
 
-// ReadUpstreams reads the objects in files, in the files of directories (not below them, as kubectl does it) and in
+// Upstream is a custom resource and where it was read.
+type Upstream struct {
+	Object *unstructured.Unstructured
+	Where  string
+}
+
+// String is how errors name it: file, kind and name.
+func (u Upstream) String() string {
+	name := u.Object.GetName()
+	if name == "" {
+		return u.Where + ": " + u.Object.GetKind() // a row, before it is known what identifies it
+	}
+	if ns := u.Object.GetNamespace(); ns != "" {
+		name = ns + "/" + name
+	}
+	return fmt.Sprintf("%s: %s %s", u.Where, u.Object.GetKind(), name)
+}
+
+// Read reads the objects in files, in the files of directories (not below them, as kubectl does it) and in
 // standard input ("-"), in their order. Files may hold several documents, and Lists.
-func ReadUpstreams(paths []string, stdin io.Reader) (list []Upstream, errs []error) {
+func Read(paths []string, stdin io.Reader) (list []Upstream, errs []error) {
 	for _, path := range paths {
 		names := []string{path}
 		if path != "-" {
@@ -39,9 +56,6 @@ func ReadUpstreams(paths []string, stdin io.Reader) (list []Upstream, errs []err
 	}
 	return list, errs
 }
-
-// ReadsStdin reports whether one of the paths is standard input.
-func ReadsStdin(paths []string) bool { return slices.Contains(paths, "-") }
 
 // upstreamsIn reads one document. An empty one gives nothing.
 func upstreamsIn(d manifest.Document) ([]Upstream, error) {

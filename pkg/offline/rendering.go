@@ -7,24 +7,21 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/offline"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
 
-// rendering gathers the documents of several upstreams, and everything that is wrong with any of them.
-type rendering struct {
-	ctx       context.Context
-	configs   []compile.Compiled
-	namespace string        // -n; empty where it was not given
-	given     offline.Given // from --inputs
+// Rendering gathers the documents of several upstreams, and everything that is wrong with any of them.
+type Rendering struct {
+	Configs   []compile.Compiled
+	Namespace string // of upstreams that name none; empty: default
+	Given     Given  // the inputs
 
-	documents []map[string]any
-	notes     []string
-	errs      []error
+	Documents []map[string]any
+	Notes     []string
+	Errs      []error
 	targets   map[target]string // which upstream a target belongs to
 }
 
@@ -34,36 +31,36 @@ type target struct {
 	at   operator.Ref
 }
 
-// add renders an upstream by every config that watches its kind.
-func (r *rendering) add(u command.Upstream) {
+// Add renders an upstream by every config that watches its kind, as in an empty cluster.
+func (r *Rendering) Add(ctx context.Context, u Upstream) {
 	gvk := u.Object.GroupVersionKind()
 	watched := false
-	for _, c := range r.configs {
+	for _, c := range r.Configs {
 		if c.Pipeline.Upstream.GVK != gvk {
 			continue
 		}
 		watched = true
-		object, err := offline.Complete(u.Object, c.Pipeline.Renderer, r.namespace)
+		object, err := Complete(u.Object, c.Pipeline.Renderer, r.Namespace)
 		if err != nil {
 			r.fail(u, err)
 			return
 		}
-		r.addDownstreams(c, command.Upstream{Object: object, Where: u.Where})
+		r.addDownstreams(ctx, c, Upstream{Object: object, Where: u.Where})
 	}
 	if !watched {
-		r.fail(u, fmt.Errorf("no config watches %s of %s: %s", gvk.Kind, gvk.GroupVersion(), offline.WatchedKinds(r.configs)))
+		r.fail(u, fmt.Errorf("no config watches %s of %s: %s", gvk.Kind, gvk.GroupVersion(), WatchedKinds(r.Configs)))
 	}
 }
 
-// addDownstreams renders the downstreams of an upstream, as in an empty cluster.
-func (r *rendering) addDownstreams(c compile.Compiled, u command.Upstream) {
+// addDownstreams renders the downstreams of an upstream.
+func (r *Rendering) addDownstreams(ctx context.Context, c compile.Compiled, u Upstream) {
 	p := c.Pipeline
-	if why := offline.Unselected(p.Renderer, u.Object); why != "" {
+	if why := Unselected(p.Renderer, u.Object); why != "" {
 		r.note(u, "nothing follows: %s", why)
 		return
 	}
-	in := r.given.InputsFor(r.ctx, p.Renderer, u.Object)
-	desired := p.Render(r.ctx, u.Object, in)
+	in := r.Given.InputsFor(ctx, p.Renderer, u.Object)
+	desired := p.Render(ctx, u.Object, in)
 	decision := decide.Decide(p.Settings,
 		operator.Input{Upstream: u.Object, Desired: desired, Selected: true, Facts: make([]operator.Facts, len(desired.Objects))},
 	)
@@ -93,7 +90,7 @@ func (r *rendering) addDownstreams(c compile.Compiled, u command.Upstream) {
 
 // document takes one document in, unless another upstream has asked for the same object: of the two, run would report
 // the second as a conflict.
-func (r *rendering) document(c compile.Compiled, u command.Upstream, in desired.Inputs, desired *operator.Desired, o operator.Outcome) {
+func (r *Rendering) document(c compile.Compiled, u Upstream, in desired.Inputs, desired *operator.Desired, o operator.Outcome) {
 	d := c.Pipeline.Downstreams[o.Downstream]
 	key := target{d.GVK().GroupKind(), o.Target}
 	if first, taken := r.targets[key]; taken {
@@ -101,19 +98,22 @@ func (r *rendering) document(c compile.Compiled, u command.Upstream, in desired.
 			o.Target, first))
 		return
 	}
+	if r.targets == nil {
+		r.targets = map[target]string{}
+	}
 	r.targets[key] = u.String()
 	document, err := c.Pipeline.Document(desired, o.Object, u.Object, in, nil)
 	if err != nil {
 		r.fail(u, err)
 		return
 	}
-	r.documents = append(r.documents, document)
+	r.Documents = append(r.Documents, document)
 }
 
-func (r *rendering) fail(u command.Upstream, err error) {
-	r.errs = append(r.errs, fmt.Errorf("%s: %w", u, err))
+func (r *Rendering) fail(u Upstream, err error) {
+	r.Errs = append(r.Errs, fmt.Errorf("%s: %w", u, err))
 }
 
-func (r *rendering) note(u command.Upstream, format string, args ...any) {
-	r.notes = append(r.notes, fmt.Sprintf("%s: %s", u, fmt.Sprintf(format, args...)))
+func (r *Rendering) note(u Upstream, format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf("%s: %s", u, fmt.Sprintf(format, args...)))
 }
