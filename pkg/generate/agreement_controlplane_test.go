@@ -38,7 +38,7 @@ func TestPolicyAgreesWithOperator(t *testing.T) {
 					text := d.object(fmt.Sprintf("thing-%d", i), c.spec)
 					// Beside the namespace that the policy is about, so that it is stored whatever the rules say.
 					stored := testkit.Apply(t, d.beside, text)
-					failures := d.live.Failures(t.Context(), stored, desired.Inputs{})
+					failures := d.live.Validator.Validate(d.live.VarsOf(stored, desired.Inputs{}), rules.NewBudget(t.Context()))
 					said := ""
 					if len(failures) > 0 {
 						said = shortened(failures[0])

@@ -38,7 +38,7 @@ func TestDefinitions(t *testing.T) {
 			object := d.object(fmt.Sprintf("thing-%d", i), c.spec)
 			stored := testkit.Apply(t, d.beside, object)
 			var want []string
-			for _, f := range d.live.Failures(t.Context(), stored, desired.Inputs{}) {
+			for _, f := range d.live.Validator.Validate(d.live.VarsOf(stored, desired.Inputs{}), rules.NewBudget(t.Context())) {
 				want = append(want, causeOf(d, v, f))
 			}
 			slices.Sort(want)

@@ -7,6 +7,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -29,7 +30,7 @@ func compileBefore(c *compilation) {
 	h.Done = beforeRule(c, path+".doneWhen", h.Config.DoneWhen)
 	h.Failed = beforeRule(c, path+".failedWhen", h.Config.FailedWhen)
 	checkBeforeStatus(c, path)
-	v := c.p.BeforeView("metadata", "finalizers")
+	v := desired.BeforeView(c.p.Settings, "metadata", "finalizers")
 	keep(&v, h.Done, "downstream", nil)
 	keep(&v, h.Failed, "downstream", nil)
 	d.View = v

@@ -17,7 +17,6 @@ type text interface {
 	Downstreams() []string
 	InputReads(name string) (paths [][]string, whole bool)
 	InputShown(name string) (paths [][]string, whole bool)
-	ComputesInput() bool
 	ReadsStatus() bool
 	StatusReads() (paths [][]string, whole bool)
 }

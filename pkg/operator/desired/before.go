@@ -52,13 +52,13 @@ func (r *Renderer) wantsBefore(upstream *unstructured.Unstructured, in Inputs) (
 
 // EarlierBeforeLive is the live object of an earlier deletion.before, with what says whether it has finished.
 func (r *Renderer) EarlierBeforeLive(obj *unstructured.Unstructured) (*drift.Live, error) {
-	v := r.BeforeView("status", "conditions")
+	v := BeforeView(r.Settings, "status", "conditions")
 	return v.Live(obj)
 }
 
 // BeforeView is what is kept in memory of a deletion.before object: the marks, and some fields.
-func (r *Renderer) BeforeView(fields ...string) drift.View {
-	conv := r.Config.Conventions
-	return drift.View{Manager: conv.FieldManager, Hash: r.Hash, OwnerAnnotation: conv.Owner.Annotation, Aside: marks.Aside(r.Settings), Previous: r.Previous,
+func BeforeView(s *operator.Settings, fields ...string) drift.View {
+	conv := s.Config.Conventions
+	return drift.View{Manager: conv.FieldManager, Hash: s.Hash, OwnerAnnotation: conv.Owner.Annotation, Aside: marks.Aside(s), Previous: s.Previous,
 		Keep: [][]string{fields}}
 }

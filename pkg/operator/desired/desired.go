@@ -51,11 +51,7 @@ func (r *Renderer) evaluate(upstream *unstructured.Unstructured, in Inputs, budg
 	return w
 }
 
-// Failures are the rules of validate that an upstream breaks.
-func (r *Renderer) Failures(ctx context.Context, upstream *unstructured.Unstructured, in Inputs) []rules.Failure {
-	return r.failures(r.VarsOf(upstream, in), rules.NewBudget(ctx))
-}
-
+// failures are the rules of validate that an upstream breaks.
 func (r *Renderer) failures(vars rules.Vars, budget *rules.Budget) []rules.Failure {
 	if r.Validator == nil {
 		return nil

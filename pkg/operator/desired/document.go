@@ -18,6 +18,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
 // document renders one downstream and adds conventions, marks and hash. Its errors quote no value of a Secret.
@@ -55,11 +56,11 @@ func (r *Renderer) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 		return nil, err
 	}
 	w := &operator.DesiredObject{Wanted: true}
-	if w.Target, err = r.target(d, upstream, doc); err != nil {
+	if w.Target, err = targetOf(r.Settings, d, upstream, doc); err != nil {
 		return nil, err
 	}
 	marks.Drop(r.Settings, doc)
-	if err := r.addConventions(d, data, doc); err != nil {
+	if err := addConventions(d, data, doc); err != nil {
 		return nil, err
 	}
 	canonical, err := drift.CanonicalWithNulls(doc)
@@ -81,8 +82,8 @@ func (r *Renderer) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 	return w, nil
 }
 
-// target checks what the template says of identity, completes it in place, and returns where the object shall stand.
-func (r *Renderer) target(d *Downstream, upstream *unstructured.Unstructured, doc map[string]any) (operator.Ref, error) {
+// targetOf checks what the template says of identity, completes it in place, and returns where the object shall stand.
+func targetOf(s *operator.Settings, d *Downstream, upstream *unstructured.Unstructured, doc map[string]any) (operator.Ref, error) {
 	for _, own := range []struct{ key, want string }{{"apiVersion", d.Config.APIVersion}, {"kind", d.Config.Kind}} {
 		if have, ok := doc[own.key]; ok && have != own.want {
 			return operator.Ref{}, redact.Errorf("%s is %v, the config says %s: write what the config says, or leave it out", own.key, InYAML(have), own.want)
@@ -99,7 +100,7 @@ func (r *Renderer) target(d *Downstream, upstream *unstructured.Unstructured, do
 	if err := checkMetadata(meta); err != nil {
 		return operator.Ref{}, err
 	}
-	namespace, err := r.namespace(d, upstream, meta)
+	namespace, err := namespaceOf(s, d, upstream, meta)
 	if err != nil {
 		return operator.Ref{}, err
 	}
@@ -113,8 +114,8 @@ func (r *Renderer) target(d *Downstream, upstream *unstructured.Unstructured, do
 	return operator.Ref{Namespace: namespace, Name: name}, nil
 }
 
-// namespace decides where the downstream is: an upstream chooses only among the namespaces that the config allows.
-func (r *Renderer) namespace(d *Downstream, upstream *unstructured.Unstructured, meta map[string]any) (string, error) {
+// namespaceOf decides where the downstream is: an upstream chooses only among the namespaces that the config allows.
+func namespaceOf(s *operator.Settings, d *Downstream, upstream *unstructured.Unstructured, meta map[string]any) (string, error) {
 	asked, _ := meta["namespace"].(string)
 	if !d.Kind.Namespaced {
 		if asked != "" {
@@ -123,7 +124,7 @@ func (r *Renderer) namespace(d *Downstream, upstream *unstructured.Unstructured,
 		delete(meta, "namespace")
 		return "", nil
 	}
-	own, allowed := r.ownNamespace(upstream), d.Config.TargetNamespaces
+	own, allowed := ownNamespace(s, upstream), d.Config.TargetNamespaces
 	if asked == "" && (upstream.GetNamespace() != "" || allowed.From == config.NamespacesSame) {
 		asked = own
 	}
@@ -144,16 +145,8 @@ func (r *Renderer) namespace(d *Downstream, upstream *unstructured.Unstructured,
 	return asked, nil
 }
 
-// ownNamespace is the namespace that an upstream is in, empty where it is in none: a Namespace is in itself.
-func (r *Renderer) ownNamespace(upstream *unstructured.Unstructured) string {
-	if r.UpstreamIsNamespace() {
-		return upstream.GetName()
-	}
-	return upstream.GetNamespace()
-}
-
 // addConventions merges the config's labels and annotations over the template's: conventions win.
-func (r *Renderer) addConventions(d *Downstream, data render.Data, doc map[string]any) error {
+func addConventions(d *Downstream, data render.Data, doc map[string]any) error {
 	meta := doc["metadata"].(map[string]any)
 	for _, part := range []struct {
 		key     string
@@ -218,4 +211,9 @@ func (r *Renderer) Document(w *operator.Desired, k int, upstream *unstructured.U
 		}
 	}
 	return generated.WithPlaceholders(d.Downstream, doc, live), nil
+}
+
+// tookTooLong reports whether a template, or an expression with a budget of its own, got no time to end.
+func tookTooLong(err error) bool {
+	return errors.Is(err, render.ErrTime) || errors.Is(err, rules.ErrTime)
 }

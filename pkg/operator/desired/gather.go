@@ -45,14 +45,14 @@ func (r *Renderer) InputRefs(ctx context.Context, upstream *unstructured.Unstruc
 			continue
 		}
 		if name != "" {
-			refs[i].At = operator.Ref{Namespace: r.inputNamespace(s, upstream), Name: name}
+			refs[i].At = operator.Ref{Namespace: s.namespaceFor(r.Settings, upstream), Name: name}
 		}
 	}
 	return refs
 }
 
-// inputNamespace is the namespace that the config fixes, else the upstream's own; that of a Namespace is itself.
-func (r *Renderer) inputNamespace(s *InputSource, upstream *unstructured.Unstructured) string {
+// namespaceFor is the namespace that the config fixes, else the upstream's own; that of a Namespace is itself.
+func (s *InputSource) namespaceFor(settings *operator.Settings, upstream *unstructured.Unstructured) string {
 	switch {
 	case s.HasRows():
 		return s.Name
@@ -60,10 +60,8 @@ func (r *Renderer) inputNamespace(s *InputSource, upstream *unstructured.Unstruc
 		return ""
 	case s.Config.Namespace != "":
 		return s.Config.Namespace
-	case r.UpstreamIsNamespace():
-		return upstream.GetName()
 	}
-	return upstream.GetNamespace()
+	return ownNamespace(settings, upstream)
 }
 
 // Objects is where inputs are found, each as View.Cut left it.
@@ -123,7 +121,7 @@ func (s *InputSource) missing(ref InputRef) string {
 func (r *Renderer) listingFor(s *InputSource, upstream *unstructured.Unstructured) *Listing {
 	l := &Listing{params: r.Params}
 	if len(s.Config.List.Namespaces) == 0 {
-		l.Namespace = r.inputNamespace(s, upstream)
+		l.Namespace = s.namespaceFor(r.Settings, upstream)
 	}
 	if s.Matching == nil {
 		return l

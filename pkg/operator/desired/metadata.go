@@ -2,8 +2,8 @@ package desired
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -28,7 +28,7 @@ var AllowedMetadata = []string{"annotations", "labels", "name", "namespace"}
 
 // checkMetadata holds the template to name, namespace, labels and annotations, and these to their types.
 func checkMetadata(meta map[string]any) error {
-	for _, key := range sortedKeys(meta) {
+	for _, key := range slices.Sorted(maps.Keys(meta)) {
 		if !slices.Contains(AllowedMetadata, key) {
 			return redact.Errorf("metadata.%v is set: a template may set %s there and nothing else", key, strings.Join(AllowedMetadata, ", "))
 		}
@@ -44,7 +44,7 @@ func checkMetadata(meta map[string]any) error {
 			return redact.Errorf("metadata.%s is %v, not a map: write KEY: VALUE below it", key, InYAML(meta[key]))
 		}
 		texts := make(map[string]string, len(entries))
-		for _, k := range sortedKeys(entries) {
+		for _, k := range slices.Sorted(maps.Keys(entries)) {
 			s, ok := entries[k].(string)
 			if !ok {
 				return redact.Errorf("metadata.%s[%v] is %v, not a string: quote it", key, k, InYAML(entries[k]))
@@ -78,15 +78,6 @@ func NameProblems(gk schema.GroupKind, name string) []string {
 		return validation.NameIsDNSLabel(name, false)
 	}
 	return validation.NameIsDNSSubdomain(name, false)
-}
-
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }
 
 // textErrors are the errors of labels or annotations, and their text without values.

@@ -132,3 +132,11 @@ func (r *Renderer) valuesOf(vars rules.Vars, budget *rules.Budget) func(name str
 		return value, nil
 	}
 }
+
+// ownNamespace is the namespace that an upstream is in, empty where it is in none: a Namespace is in itself.
+func ownNamespace(s *operator.Settings, upstream *unstructured.Unstructured) string {
+	if s.UpstreamIsNamespace() {
+		return upstream.GetName()
+	}
+	return upstream.GetNamespace()
+}

@@ -52,7 +52,7 @@ func (r *Renderer) siblingsOf(
 		for _, o := range of(i) {
 			switch {
 			case o.Err != nil:
-				return nil, &operator.WaitingError{Message: fmt.Sprintf("downstream %s, which it reads, is not known: %s", other.Name, shownError(other, o.Err))}
+				return nil, &operator.WaitingError{Message: fmt.Sprintf("downstream %s, which it reads, is not known: %s", other.Name, redact.Hide(other.HidesValues, o.Err))}
 			case !o.Wanted && other.Several():
 				continue
 			case !o.Wanted:
@@ -84,8 +84,6 @@ func (r *Renderer) siblingsOf(
 	}
 	return found, nil
 }
-
-func shownError(d *Downstream, err error) string { return redact.Hide(d.HidesValues, err).Error() }
 
 // withSiblings returns in with what a downstream reads of others.
 func (r *Renderer) withSiblings(d *Downstream, of func(int) []operator.DesiredObject, in Inputs, note func(operator.SiblingRead)) (Inputs, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
+	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -99,4 +100,51 @@ func statusMessage(d *operator.Downstream, live *drift.Live) string {
 		return "its status is not repeated here, because it may quote a value of a Secret"
 	}
 	return live.StatusMessage
+}
+
+// BeforeProgress returns a function that evaluates doneWhen and failedWhen, which may read inputs.
+func (c *Checks) BeforeProgress(upstream *unstructured.Unstructured, in desired.Inputs) func(live *drift.Live) operator.Progress {
+	return func(live *drift.Live) operator.Progress {
+		vars, budget := c.VarsOf(upstream, in), rules.NewBudget(context.Background())
+		vars.Downstream = live.Kept
+		if failed, err := c.Before.Failed.Eval(vars, budget); err == nil && failed == true {
+			return operator.Progress{Failed: true}
+		}
+		done, err := c.Before.Done.Eval(vars, budget)
+		return operator.Progress{Done: done == true, TookTooLong: budget.Expired(), Err: redact.Hide(c.Before.HidesValues, err)}
+	}
+}
+
+// UnmetRule is a reason why an existing downstream is not ready, beyond what its kind says of itself (Live.Status).
+type UnmetRule struct {
+	// Rule is the path of the rule in the config, downstreams[0].ready.rules[1].rule; empty if no rule says so.
+	Rule string
+	// Failed says that it is a rule of ready.failed, which holds; else one of ready.rules does not.
+	Failed bool
+	// Message is the rule's own, or made of its text.
+	Message string
+}
+
+// UnmetRules lists every rule that keeps live, which is object k of a desired state, from being ready. Conditions name the first alone. in
+// are the inputs of the desired state.
+func (c *Checks) UnmetRules(ctx context.Context, w *operator.Desired, k int, upstream *unstructured.Unstructured, in desired.Inputs, live *drift.Live) []UnmetRule {
+	i, budget, vars := w.Objects[k].Downstream, rules.NewBudget(ctx), c.VarsOf(upstream, in)
+	of := c.Rules[i]
+	vars.Downstream = live.Kept
+	vars.Item, _ = c.ItemAt(w, k, vars, in, budget)
+	var list []UnmetRule
+	for _, r := range of.Failed {
+		if r.holds(vars, budget) {
+			list = append(list, UnmetRule{Rule: r.Path, Failed: true, Message: r.Message})
+		}
+	}
+	if message := unseenBy(c.Downstreams[i].Downstream, of, live); message != "" {
+		list = append(list, UnmetRule{Message: message})
+	}
+	for _, r := range of.Ready {
+		if message := r.unmet(vars, budget); message != "" {
+			list = append(list, UnmetRule{Rule: r.Path, Message: message})
+		}
+	}
+	return list
 }
