@@ -14,6 +14,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -33,7 +34,9 @@ func derived(t *testing.T, g *generate.RBAC, err error) (list []grant) {
 	for _, g := range g.Grants {
 		for _, rule := range g.Rules {
 			user := "system:serviceaccount:" + strings.Replace(g.To.String(), "/", ":", 1)
-			list = append(list, each(rule.PolicyRule(), grant{user: user, namespace: g.Namespace})...)
+			policy := rbacv1.PolicyRule{APIGroups: []string{rule.Group}, Resources: []string{rule.Resource}, ResourceNames: rule.Names,
+				Verbs: rule.Verbs}
+			list = append(list, each(policy, grant{user: user, namespace: g.Namespace})...)
 		}
 	}
 	return list

@@ -63,11 +63,11 @@ func eventuallyActive(t *testing.T, a *activation.Activation) {
 func holderToConfirm(t *testing.T, dir string) string {
 	t.Helper()
 	_, errs, code := split(t, "activation", "force", "-c", dir)
-	_, holder, asked := strings.Cut(strings.TrimSpace(errs), "confirm with --holder ")
+	_, rest, asked := strings.Cut(errs, "confirm with --holder ")
 	if code != 1 || !asked {
 		t.Fatalf("taking away without a confirmation: %d %s", code, errs)
 	}
-	return holder
+	return strings.TrimRight(strings.Fields(rest)[0], ".;:,")
 }
 
 // probes checks what the measured lock looks like.

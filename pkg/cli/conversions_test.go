@@ -123,7 +123,8 @@ func (c *cronTabs) rights(t *testing.T) *rest.Config {
 		var rules []rbacv1.PolicyRule
 		for _, grant := range rights.Grants {
 			for _, rule := range grant.Rules {
-				rules = append(rules, rule.PolicyRule())
+				rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{rule.Group}, Resources: []string{rule.Resource},
+					ResourceNames: rule.Names, Verbs: rule.Verbs})
 			}
 		}
 		c.user = testkit.User(t, testkit.Unique(t), rules...)

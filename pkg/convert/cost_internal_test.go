@@ -5,7 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"github.com/corollary-dev/corollary/internal/testkit"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -45,7 +46,11 @@ func TestMaxCost(t *testing.T) {
 // compileIn compiles crd.yaml and conversion.yaml of a directory.
 func compileIn(t *testing.T, dir string) *Converter {
 	t.Helper()
-	definition, versions := readDefinition(t, filepath.Join(dir, "crd.yaml"))
+	definition := testkit.Definition(t, filepath.Join(dir, "crd.yaml"))
+	versions, err := kinds.Versions(definition)
+	if err != nil {
+		t.Fatal(err)
+	}
 	text, err := os.ReadFile(filepath.Join(dir, "conversion.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -60,22 +65,4 @@ func compileIn(t *testing.T, dir string) *Converter {
 		t.Fatal(problems[0])
 	}
 	return c
-}
-
-// readDefinition reads a CustomResourceDefinition, and its versions.
-func readDefinition(t *testing.T, path string) (*apiextensionsv1.CustomResourceDefinition, []*kinds.Version) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(text, definition); err != nil {
-		t.Fatal(err)
-	}
-	versions, err := kinds.Versions(definition)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return definition, versions
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -70,11 +69,6 @@ type Rule struct {
 	Verbs []string
 	// For says what in the config needs the right, in words for a comment.
 	For []string
-}
-
-// PolicyRule is the rule as the API server takes it.
-func (r Rule) PolicyRule() rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, ResourceNames: r.Names, Verbs: r.Verbs}
 }
 
 // Rights derives from configs what has to be granted so that `corollary run` can carry them out, and nothing more. Each

@@ -9,11 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
 // TestOfflineKinds looks up the kinds of each archive in testdata/lookups: every line is a kind, and why it is there.
@@ -61,32 +60,7 @@ func TestOfflineSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkAppoperatorSchema(t, k.Schema)
-}
-
-// checkAppoperatorSchema checks what readers of a schema rely on, from any source.
-func checkAppoperatorSchema(t *testing.T, s *spec.Schema) {
-	t.Helper()
-	if s.Description != "" || s.Properties["spec"].Properties["image"].Description != "" {
-		t.Error("descriptions are still there")
-	}
-	properties := s.Properties["spec"].Properties
-	env := properties["env"]
-	if got, _ := env.Extensions.GetString("x-kubernetes-list-type"); got != "map" {
-		t.Errorf("list type of spec.env is %q, want map", got)
-	}
-	if got, _ := env.Extensions.GetStringSlice("x-kubernetes-list-map-keys"); !cmp.Equal(got, []string{"name"}) {
-		t.Errorf("map keys of spec.env are %q, want name", got)
-	}
-	if got, _ := properties["port"].Extensions.GetBool("x-kubernetes-int-or-string"); !got {
-		t.Error("spec.port is no int-or-string any more")
-	}
-	if got, _ := properties["config"].Extensions.GetBool("x-kubernetes-preserve-unknown-fields"); !got {
-		t.Error("spec.config does not preserve unknown fields any more")
-	}
-	if !properties["replicas"].Type.Contains("integer") || !properties["labels"].AdditionalProperties.Schema.Type.Contains("string") {
-		t.Error("the types of spec.replicas and spec.labels are gone")
-	}
+	testkit.CheckAppoperatorSchema(t, k.Schema)
 }
 
 // TestOfflineFiles runs the archives in testdata/offline: Offline gets the files of an archive (as one directory), and the file

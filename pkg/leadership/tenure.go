@@ -33,11 +33,8 @@ type Tenure struct {
 	since    time.Time
 	// underWay are the writes that have passed the gate and were neither answered nor given up.
 	underWay map[*write]struct{}
-	// renewed is closed, and replaced, at each renewal. stop is closed when acting is to stop, and replaced when it may begin
-	// again; actors is how many act, and idle is closed, and replaced, when the last one has stopped.
-	renewed, stop, idle chan struct{}
-	stopped             bool
-	actors              int
+	renewed  chan struct{} // closed, and replaced, at each renewal
+	actors   actors
 	// doubted is true from when it was logged that nothing is written until it is logged that writing goes on.
 	doubted bool
 	timer   *time.Timer
@@ -47,8 +44,8 @@ type Tenure struct {
 // NewTenure returns a tenure of a lock that has not begun. The lock is named as in "Lease apps/main".
 func NewTenure(lock string, deadline time.Duration, log logr.Logger) *Tenure {
 	return &Tenure{name: lock, deadline: deadline, clock: Now, log: log, token: NoToken,
-		elected: make(chan struct{}), renewed: make(chan struct{}), stop: make(chan struct{}), idle: make(chan struct{}),
-		underWay: map[*write]struct{}{}, conns: map[*conn]struct{}{}}
+		elected: make(chan struct{}), renewed: make(chan struct{}),
+		actors: actors{stop: make(chan struct{}), idle: make(chan struct{})}, underWay: map[*write]struct{}{}, conns: map[*conn]struct{}{}}
 }
 
 // Renew notes a renewal that succeeded, by when it was sent: how long its answer took does not prolong anything.
@@ -79,20 +76,10 @@ func (t *Tenure) Renew(sent Instant) {
 
 // resume lets acting begin again. mu is held.
 func (t *Tenure) resume() {
-	if t.stopped {
-		t.stopped, t.stop = false, make(chan struct{})
-	}
+	t.actors.resume()
 	if t.doubted {
 		t.doubted = false
 		t.log.Info("renewed after all: writing again", "lock", t.name)
-	}
-}
-
-// stopActing ends the contexts of Act. mu is held.
-func (t *Tenure) stopActing() {
-	if !t.stopped {
-		t.stopped = true
-		close(t.stop)
 	}
 }
 
@@ -103,7 +90,7 @@ func (t *Tenure) End(why error) {
 		t.ended = why
 	}
 	t.holds = false
-	t.stopActing()
+	t.actors.end()
 	t.mu.Unlock()
 	t.cut()
 }
@@ -120,11 +107,11 @@ func (t *Tenure) Restart() {
 func (t *Tenure) leave(ctx context.Context) {
 	t.mu.Lock()
 	t.leaving = true
-	t.stopActing()
+	t.actors.end()
 	t.mu.Unlock()
 	for {
 		t.mu.Lock()
-		acting, idle, over := t.actors > 0, t.idle, t.over()
+		acting, idle, over := t.actors.n > 0, t.actors.idle, t.over()
 		t.mu.Unlock()
 		if !acting || over {
 			return
@@ -193,7 +180,9 @@ func (t *Tenure) Wait(ctx context.Context) bool {
 
 // mayBegin reports whether something new may be begun: nothing is after the deadline until the next renewal, though the clock is set back.
 // mu is held.
-func (t *Tenure) mayBegin() bool { return t.renewals > 0 && !t.over() && !t.leaving && !t.stopped }
+func (t *Tenure) mayBegin() bool {
+	return t.renewals > 0 && !t.over() && !t.leaving && !t.actors.stopped
+}
 
 // Active reports whether something new may be begun now.
 func (t *Tenure) Active() bool {
@@ -208,9 +197,9 @@ func (t *Tenure) Active() bool {
 func (t *Tenure) Act(ctx context.Context) (acting context.Context, done func(), ok bool) {
 	for t.Wait(ctx) {
 		t.mu.Lock()
-		stop, allowed := t.stop, t.mayBegin()
+		stop, allowed := t.actors.stop, t.mayBegin()
 		if allowed {
-			t.actors++
+			t.actors.n++
 		}
 		t.mu.Unlock()
 		if !allowed {
@@ -233,10 +222,7 @@ func (t *Tenure) Act(ctx context.Context) (acting context.Context, done func(), 
 func (t *Tenure) stopOne() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.actors--; t.actors == 0 {
-		close(t.idle)
-		t.idle = make(chan struct{})
-	}
+	t.actors.leave()
 }
 
 // expire does what is due when the deadline passes without a renewal: it is logged once, acting is to stop, and what is still
@@ -252,7 +238,7 @@ func (t *Tenure) expire() {
 		t.log.Info("not renewed in time: another process may hold the lock, so nothing is written until it is renewed", "lock", t.name,
 			"lastRenewal", t.clock().since(t.sent).Round(time.Millisecond).String()+" ago", "renewDeadline", t.deadline.String())
 	}
-	t.stopActing()
+	t.actors.end()
 	t.mu.Unlock()
 	t.cut()
 }

@@ -97,9 +97,6 @@ func (a *Auto) Forget(crd string) {
 	migrated.DeletePartialMatch(prometheus.Labels{"crd": crd})
 }
 
-// Wait waits until no migration runs.
-func (a *Auto) Wait() { a.done.Wait() }
-
 // storedBefore are the versions in which objects may be stored, without the one that is stored now.
 func storedBefore(crd *apiextensionsv1.CustomResourceDefinition) (versions []string) {
 	for _, v := range crd.Status.StoredVersions {

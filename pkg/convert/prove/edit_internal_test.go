@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"slices"
 	"testing"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"github.com/corollary-dev/corollary/internal/testkit"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/convert"
@@ -44,7 +43,10 @@ func TestEditInAnotherVersion(t *testing.T) {
 // edited are two versions that differ in every way that preserve is for.
 func edited(t *testing.T) *convert.Converter {
 	t.Helper()
-	_, versions := readDefinition(t, "testdata/edited/crd.yaml")
+	versions, err := kinds.Versions(testkit.Definition(t, "testdata/edited/crd.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	c, problems := convert.Compile(&config.Conversion{Hub: "v1", Spokes: []config.Spoke{{Version: "v1beta1", Rules: []config.ConversionRule{
 		{Move: ".spec.e", Values: map[string]string{"big": "huge"}},
 	}}}, Preserve: &config.Preserve{Annotation: "example.com/kept"}},
@@ -120,22 +122,4 @@ func (e *editor) edit(ctx context.Context) string {
 		return fmt.Sprintf("%s was edited in %s, and became %v instead of %v:\n%v\n%v", name, e.via.Name, has, want, obj, there)
 	}
 	return ""
-}
-
-// readDefinition reads a CustomResourceDefinition, and its versions.
-func readDefinition(t *testing.T, path string) (*apiextensionsv1.CustomResourceDefinition, []*kinds.Version) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(text, definition); err != nil {
-		t.Fatal(err)
-	}
-	versions, err := kinds.Versions(definition)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return definition, versions
 }

@@ -6,9 +6,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/kube-openapi/pkg/validation/spec"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -33,7 +30,7 @@ func TestServerKinds(t *testing.T) {
 	if k.Schema == nil {
 		t.Fatal(k.SchemaErr)
 	}
-	checkAppoperatorSchema(t, k.Schema)
+	testkit.CheckAppoperatorSchema(t, k.Schema)
 	if !k.Schema.Properties["metadata"].Properties["name"].Type.Contains("string") {
 		t.Error("the reference to metadata is not resolved")
 	}
@@ -63,30 +60,5 @@ func TestServerVersion(t *testing.T) {
 	}
 	if v.Major() != 1 || v.Minor() < 30 {
 		t.Errorf("got version %v", v)
-	}
-}
-
-// checkAppoperatorSchema checks what readers of a schema rely on, from any source.
-func checkAppoperatorSchema(t *testing.T, s *spec.Schema) {
-	t.Helper()
-	if s.Description != "" || s.Properties["spec"].Properties["image"].Description != "" {
-		t.Error("descriptions are still there")
-	}
-	properties := s.Properties["spec"].Properties
-	env := properties["env"]
-	if got, _ := env.Extensions.GetString("x-kubernetes-list-type"); got != "map" {
-		t.Errorf("list type of spec.env is %q, want map", got)
-	}
-	if got, _ := env.Extensions.GetStringSlice("x-kubernetes-list-map-keys"); !cmp.Equal(got, []string{"name"}) {
-		t.Errorf("map keys of spec.env are %q, want name", got)
-	}
-	if got, _ := properties["port"].Extensions.GetBool("x-kubernetes-int-or-string"); !got {
-		t.Error("spec.port is no int-or-string any more")
-	}
-	if got, _ := properties["config"].Extensions.GetBool("x-kubernetes-preserve-unknown-fields"); !got {
-		t.Error("spec.config does not preserve unknown fields any more")
-	}
-	if !properties["replicas"].Type.Contains("integer") || !properties["labels"].AdditionalProperties.Schema.Type.Contains("string") {
-		t.Error("the types of spec.replicas and spec.labels are gone")
 	}
 }
