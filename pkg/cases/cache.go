@@ -43,8 +43,8 @@ func (c *cache) stored(ref operator.Ref) *unstructured.Unstructured {
 	return nil
 }
 
-// upstream returns the stored upstream of that name, if the watch selects it; nil if not.
-func (c *cache) upstream(ref operator.Ref) *unstructured.Unstructured {
+// selectedUpstream returns the stored upstream of that name, if the watch selects it; nil if not.
+func (c *cache) selectedUpstream(ref operator.Ref) *unstructured.Unstructured {
 	if u := c.stored(ref); u != nil && offline.Unselected(c.pipeline.Renderer, u) == "" {
 		return u
 	}
@@ -59,7 +59,7 @@ func (c *cache) Excludes(ref operator.Ref) bool {
 
 // Upstream implements reconcile.Cache.
 func (c *cache) Upstream(ref operator.Ref) (*unstructured.Unstructured, error) {
-	u := c.upstream(ref)
+	u := c.selectedUpstream(ref)
 	if u == nil {
 		return nil, nil
 	}
@@ -70,7 +70,7 @@ func (c *cache) Upstream(ref operator.Ref) (*unstructured.Unstructured, error) {
 
 // UpstreamUID implements reconcile.Cache.
 func (c *cache) UpstreamUID(ref operator.Ref) types.UID {
-	if u := c.upstream(ref); u != nil {
+	if u := c.selectedUpstream(ref); u != nil {
 		return u.GetUID()
 	}
 	return ""
@@ -78,7 +78,7 @@ func (c *cache) UpstreamUID(ref operator.Ref) types.UID {
 
 // HasApplied implements reconcile.Cache.
 func (c *cache) HasApplied(ref operator.Ref, manager string) bool {
-	u := c.upstream(ref)
+	u := c.selectedUpstream(ref)
 	return u != nil && slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply
 	})

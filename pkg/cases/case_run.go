@@ -34,10 +34,11 @@ type caseRun struct {
 }
 
 // newRun makes a run without objects.
-func (c *testCase) newRun(compiled compile.Compiled, cc *loaded, upstream *unstructured.Unstructured, now time.Time) (*caseRun, error) {
-	w := &caseRun{Compiled: compiled, kinds: cc.kinds, upstream: upstream}
+func (c *testCase) newRun(compiled compile.Compiled, known *caseKinds, upstream *unstructured.Unstructured,
+	now time.Time) (*caseRun, error) {
+	w := &caseRun{Compiled: compiled, kinds: known, upstream: upstream}
 	var err error
-	w.cluster, err = memcluster.New(cc.kinds.definitions, memcluster.WithAnyNamespace(), memcluster.WithClock(func() time.Time { return now }))
+	w.cluster, err = memcluster.New(known.definitions, memcluster.WithAnyNamespace(), memcluster.WithClock(func() time.Time { return now }))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.path, err)
 	}
@@ -52,7 +53,7 @@ func (c *testCase) newRun(compiled compile.Compiled, cc *loaded, upstream *unstr
 	w.reconciler = &reconcile.Reconciler{
 		Name: compiled.Pipeline.Name, Pipeline: compiled.Pipeline, Log: logr.Discard(), Recorder: &events.FakeRecorder{},
 		Client: apply.New(w.client, compiled.Pipeline.Config.Conventions.FieldManager), Cache: w.cache,
-		Kinds: cc.kinds, Host: host{}, Selector: labels.Everything(), Now: func() time.Time { return now },
+		Kinds: known, Host: host{}, Selector: labels.Everything(), Now: func() time.Time { return now },
 	}
 	if watch.LabelSelector != nil {
 		if w.reconciler.Selector, err = metav1.LabelSelectorAsSelector(watch.LabelSelector); err != nil {
@@ -65,12 +66,12 @@ func (c *testCase) newRun(compiled compile.Compiled, cc *loaded, upstream *unstr
 	return w, err
 }
 
-func (w *caseRun) ref() operator.Ref {
+func (w *caseRun) upstreamRef() operator.Ref {
 	return operator.Ref{Namespace: w.upstream.GetNamespace(), Name: w.upstream.GetName()}
 }
 
-// kind returns a kind that the cluster serves.
-func (w *caseRun) kind(u *unstructured.Unstructured) (*kinds.Kind, error) {
+// kindOf returns a kind that the cluster serves.
+func (w *caseRun) kindOf(u *unstructured.Unstructured) (*kinds.Kind, error) {
 	return w.kinds.Kind(u.GroupVersionKind())
 }
 
@@ -85,7 +86,7 @@ func (w *caseRun) resource(kind *kinds.Kind, namespace string) dynamic.ResourceI
 // put stores an object as it is; a namespaced object without a namespace is in the upstream's.
 func (w *caseRun) put(object map[string]any) error {
 	u := (&unstructured.Unstructured{Object: object}).DeepCopy()
-	kind, err := w.kind(u)
+	kind, err := w.kindOf(u)
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func (w *caseRun) put(object map[string]any) error {
 	case !kind.Namespaced:
 		u.SetNamespace("")
 	case u.GetNamespace() == "":
-		u.SetNamespace(w.namespace())
+		u.SetNamespace(w.defaultNamespace())
 	}
 	_, err = w.cluster.Put(u)
 	return err
@@ -113,8 +114,8 @@ func (w *caseRun) putUpstream(u *unstructured.Unstructured) (*unstructured.Unstr
 	return w.cluster.Put(u)
 }
 
-// namespace returns the namespace of objects without one.
-func (w *caseRun) namespace() string {
+// defaultNamespace returns the namespace of objects without one.
+func (w *caseRun) defaultNamespace() string {
 	if ns := w.upstream.GetNamespace(); ns != "" {
 		return ns
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
@@ -22,58 +21,6 @@ type loaded struct {
 	operators []compile.Compiled
 	kinds     *caseKinds
 	problems  config.Errors
-}
-
-// configs loads and compiles the configs of a case, once for all cases with the same ones. It returns an error for a mistake in
-// the case, not in the configs.
-func (r *Runner) configs(c *testCase) (*loaded, error) {
-	files, err := r.files(c)
-	if err != nil {
-		return nil, err
-	}
-	crds := r.CRDs
-	if len(c.crds) > 0 {
-		crds = inFolder(c.dir(), c.crds)
-	}
-	key := strings.Join(files, "\x00") + "\x01" + strings.Join(crds, "\x00")
-	if made, ok := r.loaded[key]; ok {
-		return made, nil
-	}
-	source, err := readKinds(crds)
-	if err != nil {
-		return nil, c.errorAt("crds", "%s", err)
-	}
-	made, err := compileConfigs(files, source)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.path, err)
-	}
-	if r.loaded == nil {
-		r.loaded = map[string]*loaded{}
-	}
-	r.loaded[key] = made
-	return made, nil
-}
-
-func (r *Runner) files(c *testCase) ([]string, error) {
-	switch {
-	case c.config != "":
-		files := inFolder(c.dir(), []string{c.config})
-		if _, err := os.Stat(files[0]); err != nil {
-			return nil, c.errorAt("config", "reading the config: %s", err)
-		}
-		return files, nil
-	case len(r.Configs) > 0:
-		return r.Configs, nil
-	}
-	dir, err := filepath.Abs(c.dir())
-	if err != nil {
-		return nil, err
-	}
-	up, found := FindNearest(dir)
-	if !found {
-		return nil, fmt.Errorf("%s: no config: set config: ../FILE, use -c, or put %s into this folder or one above", c.path, NearestConfig)
-	}
-	return inFolder(filepath.Join(c.dir(), up), []string{NearestConfig}), nil
 }
 
 // FindNearest returns the way from a directory, given by its absolute path, to the nearest one upward that has NearestConfig.
@@ -139,12 +86,4 @@ func (cc *loaded) operatorFor(c *testCase, gvk string, matches func(compile.Comp
 			found[1].Pipeline.Name, found[0].Pipeline.Name)
 	}
 	return found[0], nil
-}
-
-// validNames lists the valid names for a message.
-func validNames(names []string) string {
-	if len(names) == 1 {
-		return "the only one is " + names[0]
-	}
-	return "valid names are " + strings.Join(names, ", ")
 }

@@ -32,10 +32,10 @@ func (c *testCase) differences(got map[string]any, w treeWriter) ([]Difference, 
 		key := path[len(path)-1]
 		wanted, isWanted := want[key]
 		actual, isThere := have[key]
-		if isWanted == isThere && same(wanted, actual) {
+		if isWanted == isThere && equal(wanted, actual) {
 			return nil
 		}
-		wanted, actual = w.masked(path, wanted, actual)
+		wanted, actual = w.maskedPair(path, wanted, actual)
 		before, err := w.optional(path, wanted, isWanted)
 		if err != nil {
 			return err
@@ -44,7 +44,7 @@ func (c *testCase) differences(got map[string]any, w treeWriter) ([]Difference, 
 		if err != nil {
 			return err
 		}
-		list = append(list, Difference{s.line(key), strings.Join(path, "."), unified(before, after)})
+		list = append(list, Difference{s.lineOf(key), strings.Join(path, "."), unified(before, after)})
 		return nil
 	}
 	for _, key := range keysInOrder(both(c.expect, got), expectKeys) {
@@ -66,22 +66,22 @@ func (c *testCase) differences(got map[string]any, w treeWriter) ([]Difference, 
 	return list, nil
 }
 
-// masked returns the expected and the actual value at a path, without values of Secrets.
-func (w treeWriter) masked(path []string, wanted, actual any) (any, any) {
+// maskedPair returns the expected and the actual value at a path, without values of Secrets.
+func (w treeWriter) maskedPair(path []string, wanted, actual any) (any, any) {
 	a, _ := wanted.(map[string]any)
 	b, _ := actual.(map[string]any)
 	switch {
 	case path[1] == "downstreams" && len(path) == 2:
 		a, b = maps.Clone(a), maps.Clone(b)
 		for name := range both(a, b) {
-			was, is := w.masked(append(path[:2:2], name), a[name], b[name])
+			was, is := w.maskedPair(append(path[:2:2], name), a[name], b[name])
 			setIn(a, name, was)
 			setIn(b, name, is)
 		}
 	case path[1] == "downstreams" && w.words[path[2]] != nil:
-		a, b = w.documents(w.words[path[2]], a, b)
+		a, b = w.maskedDocuments(w.words[path[2]], a, b)
 	case path[1] == "before" && w.words[operator.BeforeName] != nil:
-		a, b = w.documents(w.words[operator.BeforeName], a, b)
+		a, b = w.maskedDocuments(w.words[operator.BeforeName], a, b)
 	default:
 		return wanted, actual
 	}
@@ -95,8 +95,8 @@ func setIn(m map[string]any, key string, value any) {
 	}
 }
 
-// documents masks the documents, or some fields of them, in two parts of a result.
-func (w treeWriter) documents(words redact.Words, a, b map[string]any) (map[string]any, map[string]any) {
+// maskedDocuments masks the documents, or some fields of them, in two parts of a result.
+func (w treeWriter) maskedDocuments(words redact.Words, a, b map[string]any) (map[string]any, map[string]any) {
 	a, b = maps.Clone(a), maps.Clone(b)
 	was, _ := a["objects"].(map[string]any)
 	is, _ := b["objects"].(map[string]any)
@@ -104,7 +104,7 @@ func (w treeWriter) documents(words redact.Words, a, b map[string]any) (map[stri
 		for name := range both(was, is) {
 			x, _ := was[name].(map[string]any)
 			y, _ := is[name].(map[string]any)
-			x, y = w.documents(words, x, y)
+			x, y = w.maskedDocuments(words, x, y)
 			setIn(was, name, x)
 			setIn(is, name, y)
 		}
@@ -134,7 +134,7 @@ func (w treeWriter) optional(path []string, value any, there bool) (string, erro
 	if !there {
 		return "", nil
 	}
-	return w.entry(path, value)
+	return w.writeEntry(path, value)
 }
 
 // unified returns the changed lines of two texts with three lines of context, and ... for the rest.

@@ -26,25 +26,6 @@ import (
 // defaultNow is the time of cases without now.
 var defaultNow = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// result is the result of a case: the tree that expect is compared with, and what is known about the config.
-type result struct {
-	tree map[string]any
-	// downstreams are the names of the downstreams, in order; nil if the config has errors.
-	downstreams []string
-	// words are the words that may be shown of documents with values of a Secret, by downstream.
-	words map[string]redact.Words
-	// identifiers are the paths of the downstreams' identifiers in the status.
-	identifiers []fieldpath.Path
-}
-
-func refusedWith(errs ...string) result {
-	list := make([]any, len(errs))
-	for i, e := range errs {
-		list[i] = e
-	}
-	return result{tree: map[string]any{"errors": list}}
-}
-
 // evaluate runs a case. It returns errors for mistakes in the case itself; errors of config or upstream are a result.
 func (c *testCase) evaluate(ctx context.Context, cc *loaded) (result, error) {
 	if len(cc.problems) > 0 {
@@ -116,27 +97,18 @@ func (c *testCase) upstreamKey() string {
 	return "upstream"
 }
 
-// errorAt returns an error about a key of the case, with its line.
-func (c *testCase) errorAt(key, format string, args ...any) error {
-	line := 1
-	if k, _ := child(c.root, key); k != nil {
-		line = k.Line
-	}
-	return fmt.Errorf("%s:%d: %s", c.path, line, fmt.Sprintf(format, args...))
-}
-
 // reconciled returns the result for an upstream with the inputs and objects of the case.
 func (c *testCase) reconciled(ctx context.Context, compiled compile.Compiled, cc *loaded,
 	upstream *unstructured.Unstructured) (result, error) {
-	now, err := c.time(upstream)
+	now, err := c.timeOf(upstream)
 	if err != nil {
 		return result{}, err
 	}
-	selected, err := c.selected(compiled.Pipeline, upstream)
+	selected, err := c.isSelected(compiled.Pipeline, upstream)
 	if err != nil {
 		return result{}, err
 	}
-	w, err := c.newRun(compiled, cc, upstream, now)
+	w, err := c.newRun(compiled, cc.kinds, upstream, now)
 	if err != nil {
 		return result{}, err
 	}
@@ -162,7 +134,7 @@ func (c *testCase) reconciled(ctx context.Context, compiled compile.Compiled, cc
 	return result{tree: o.tree(selected, upstream)}, nil
 }
 
-func (c *testCase) time(upstream *unstructured.Unstructured) (time.Time, error) {
+func (c *testCase) timeOf(upstream *unstructured.Unstructured) (time.Time, error) {
 	if deleted := upstream.GetDeletionTimestamp(); c.now == "" && deleted != nil {
 		return deleted.Time, nil
 	}
@@ -176,8 +148,8 @@ func (c *testCase) time(upstream *unstructured.Unstructured) (time.Time, error) 
 	return now, nil
 }
 
-// selected reports whether the config's selectors match. If the case has no labels of the namespace, they match.
-func (c *testCase) selected(p *compile.Pipeline, upstream *unstructured.Unstructured) (bool, error) {
+// isSelected reports whether the config's selectors match. If the case has no labels of the namespace, they match.
+func (c *testCase) isSelected(p *compile.Pipeline, upstream *unstructured.Unstructured) (bool, error) {
 	if offline.Unselected(p.Renderer, upstream) != "" {
 		return false, nil
 	}

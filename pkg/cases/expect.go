@@ -203,21 +203,21 @@ func (c *testCase) unknownExpectations(out result) []error {
 			if near := spelling.Closest(name, out.downstreams); near != "" {
 				fix = "did you mean " + near + "?"
 			}
-			r.problem(downstreams.line(name), "%s: unknown downstream: %s", downstreams.path(name), fix)
+			r.problem(downstreams.lineOf(name), "%s: unknown downstream: %s", downstreams.pathTo(name), fix)
 		}
-		downstreams.section(name).section("fields").paths()
+		downstreams.section(name).section("fields").checkPaths()
 	}
-	section{r, node, c.expect, "expect"}.section("before").section("fields").paths()
-	return r.errors()
+	section{r, node, c.expect, "expect"}.section("before").section("fields").checkPaths()
+	return r.sorted()
 }
 
-// paths checks that the keys are field paths.
-func (s section) paths() {
+// checkPaths checks that the keys are field paths.
+func (s section) checkPaths() {
 	for _, path := range slices.Sorted(maps.Keys(s.value)) {
 		if _, err := fieldpath.Parse(path); err != nil {
-			s.problem(s.line(path), "%s: %v", s.at, err)
+			s.problem(s.lineOf(path), "%s: %v", s.at, err)
 		}
 	}
 }
 
-func same(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
+func equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }

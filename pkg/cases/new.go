@@ -11,9 +11,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-// New returns the text of a case without expectations: --update adds them. config and crds are paths relative to its file,
+// NewText returns the text of a case without expectations: --update adds them. config and crds are paths relative to its file,
 // upstream is the custom resource as YAML, and reason is a sentence that says what the case tests.
-func New(reason, config string, crds []string, upstream []byte) []byte {
+func NewText(reason, config string, crds []string, upstream []byte) []byte {
 	var out strings.Builder
 	for line := range strings.Lines(strings.TrimSpace(reason) + "\n") {
 		out.WriteString("# " + line)

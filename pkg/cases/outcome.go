@@ -10,10 +10,31 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
+	"github.com/corollary-dev/corollary/pkg/redact"
 )
+
+// result is the result of a case: the tree that expect is compared with, and what is known about the config.
+type result struct {
+	tree map[string]any
+	// downstreams are the names of the downstreams, in order; nil if the config has errors.
+	downstreams []string
+	// words are the words that may be shown of documents with values of a Secret, by downstream.
+	words map[string]redact.Words
+	// identifiers are the paths of the downstreams' identifiers in the status.
+	identifiers []fieldpath.Path
+}
+
+func refusedWith(errs ...string) result {
+	list := make([]any, len(errs))
+	for i, e := range errs {
+		list[i] = e
+	}
+	return result{tree: map[string]any{"errors": list}}
+}
 
 // outcome is the result of one reconciliation; it implements reconcile.Observer.
 type outcome struct {
@@ -38,14 +59,14 @@ func (w *caseRun) outcomeOf(ctx context.Context, selected bool) (*outcome, error
 		w.reconciler.NoteDeleting(w.upstream.GetUID(), finalizers)
 	}
 	if !selected {
-		w.reconciler.NoteLeft(w.ref(), w.upstream.GetUID())
+		w.reconciler.NoteLeft(w.upstreamRef(), w.upstream.GetUID())
 		w.reconciler.NoteNamespaceLeft(true, operator.Ref{Name: w.upstream.GetNamespace()})
 	}
 	w.transport.written = map[string]bool{}
 	o := &outcome{pipeline: w.Pipeline, written: w.transport.written,
 		documents: map[int]map[string]any{}, failures: map[int]*operator.Failure{}}
 	w.reconciler.Observer = o
-	w.reconciler.Reconcile(ctx, w.ref())
+	w.reconciler.Reconcile(ctx, w.upstreamRef())
 	return o, ctx.Err()
 }
 
@@ -58,7 +79,7 @@ func (o *outcome) Decided(in operator.Input, d operator.Decision) {
 		o.decided = make([]operator.Outcome, len(d.Outcomes))
 	}
 	for i, out := range d.Outcomes {
-		if was := o.decided[i]; !changes(was) || !o.written[pathOf(&o.pipeline.Downstreams[was.Downstream].Kind, was.Target)] {
+		if was := o.decided[i]; !writes(was) || !o.written[pathOf(&o.pipeline.Downstreams[was.Downstream].Kind, was.Target)] {
 			o.decided[i] = out
 		}
 	}
@@ -67,7 +88,7 @@ func (o *outcome) Decided(in operator.Input, d operator.Decision) {
 		switch {
 		case k < 0:
 			o.leftovers = append(o.leftovers, out)
-		case !changes(o.leftovers[k]):
+		case !writes(o.leftovers[k]):
 			o.leftovers[k] = out
 		}
 	}
@@ -79,8 +100,8 @@ func (o *outcome) Decided(in operator.Input, d operator.Decision) {
 	}
 }
 
-// changes reports whether an outcome writes.
-func changes(o operator.Outcome) bool {
+// writes reports whether an outcome writes.
+func writes(o operator.Outcome) bool {
 	return o.Action != operator.ActionNone && o.Action != operator.ActionCompare
 }
 
@@ -126,7 +147,7 @@ func (o *outcome) tree(selected bool, upstream *unstructured.Unstructured) map[s
 	downstreams := map[string]any{}
 	for i, decided := range o.decided {
 		document := o.documents[i]
-		if !changes(decided) {
+		if !writes(decided) {
 			document = nil
 		}
 		d := o.pipeline.Downstreams[decided.Downstream]

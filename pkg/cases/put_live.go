@@ -96,7 +96,7 @@ func (w *caseRun) applyDownstream(ctx context.Context, e liveEntry) (*desired.Do
 // applyBefore creates the deletion.before object.
 func (w *caseRun) applyBefore(ctx context.Context, then *unstructured.Unstructured) (*status.Recorded, error) {
 	p := w.Pipeline
-	desired := p.DesiredBefore(then, w.inputs(ctx, then))
+	desired := p.DesiredBefore(then, w.addInputs(ctx, then))
 	if desired.Err != nil {
 		return nil, fmt.Errorf("nothing could be created at that time: %w", desired.Err)
 	}
@@ -111,9 +111,10 @@ func (w *caseRun) applyBefore(ctx context.Context, then *unstructured.Unstructur
 		Namespace: at.Namespace, ObjectName: at.Name, UID: u.GetUID(), State: string(operator.StateBeforeRunning)}, nil
 }
 
-// inputs returns what is read of an upstream's inputs.
-func (w *caseRun) inputs(ctx context.Context, upstream *unstructured.Unstructured) desired.Inputs {
-	return w.Pipeline.InputsAt(w.Pipeline.InputRefs(ctx, upstream), desired.WholeObjects(func(s *desired.InputSource) []*unstructured.Unstructured {
+// addInputs returns what is read of an upstream's inputs.
+func (w *caseRun) addInputs(ctx context.Context, upstream *unstructured.Unstructured) desired.Inputs {
+	refs := w.Pipeline.InputRefs(ctx, upstream)
+	return w.Pipeline.InputsAt(refs, desired.WholeObjects(func(s *desired.InputSource) []*unstructured.Unstructured {
 		return w.cluster.Objects(s.Kind.GVR)
 	}))
 }

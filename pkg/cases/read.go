@@ -37,38 +37,8 @@ type testCase struct {
 	expect          map[string]any
 }
 
-// liveEntry is one object that exists before the reconcile.
-type liveEntry struct {
-	line int
-	// object is any object, as an API server would return it.
-	object map[string]any
-	// applied names a downstream: the object is the result of our last apply of it.
-	applied string
-	// objectName is the name of the object of a downstream with forEach.
-	objectName string
-	// upstream is what was different in the upstream at that time: a merge patch.
-	upstream map[string]any
-	// changes is what others have written since, including the status: a merge patch. by is their field manager.
-	changes map[string]any
-	by      string
-	// immutable means that the API server refuses changes of what was applied.
-	immutable bool
-}
-
-// The keys of a case file, by section.
-var (
-	fileKeys = []string{"apiVersion", "kind", "config", "crds", "operator", "upstream", "row", "inputs", "live", "namespaceLabels",
-		"now", "expect"}
-	liveKeys       = []string{"object", "applied", "objectName", "upstream", "changes", "by", "immutable"}
-	expectKeys     = []string{"errors", "invalid", "downstreams", "before", "leftovers", "finalizer", "conditions", "status", "writeBack"}
-	downstreamKeys = []string{"objects", "state", "message", "document", "fields"}
-	leftoverKeys   = []string{"downstream", "object", "state", "action", "message"}
-	writeBackKeys  = []string{config.RowState, config.RowReady, config.RowReason, config.RowMessage}
-	conditionKeys  = []string{"type", "status", "reason", "message", "observedGeneration"}
-)
-
-// read reads a case file. It returns all problems, each with file and line.
-func read(path string) (*testCase, []error) {
+// readFile reads a case file. It returns all problems, each with file and line.
+func readFile(path string) (*testCase, []error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, []error{fmt.Errorf("reading a case: %w", err)}
@@ -86,26 +56,26 @@ func (c *testCase) parse() []error {
 	s := section{r, c.root, values, ""}
 	if isCase, why := head(values); !isCase {
 		s.problem(1, "%s", why)
-		return r.errors()
+		return r.sorted()
 	}
 	s.checkKeys(fileKeys)
 	c.config, c.operator, c.now = s.text("config"), s.text("operator"), s.text("now")
-	c.crds, c.upstream, c.expect = s.texts("crds"), s.object("upstream"), s.object("expect")
-	c.row, c.inputs = s.object("row"), s.objects("inputs")
+	c.crds, c.upstream, c.expect = s.texts("crds"), s.mapAt("upstream"), s.mapAt("expect")
+	c.row, c.inputs = s.mapAt("row"), s.objects("inputs")
 	if c.row != nil && c.upstream != nil {
 		s.wrong("row", "the only one of row and upstream")
 	}
 	for _, entry := range s.sections("live") {
 		c.live = append(c.live, entry.liveEntry())
 	}
-	if labels := s.object("namespaceLabels"); labels != nil {
+	if labels := s.mapAt("namespaceLabels"); labels != nil {
 		c.namespaceLabels = map[string]string{}
 		for key := range labels {
 			c.namespaceLabels[key] = s.section("namespaceLabels").text(key)
 		}
 	}
 	s.section("expect").expectation()
-	return r.errors()
+	return r.sorted()
 }
 
 // decode parses the text twice: for values, as any file with objects, and for lines.
@@ -141,3 +111,12 @@ func head(values map[string]any) (bool, string) {
 
 // dir returns the folder that paths in the case are relative to.
 func (c *testCase) dir() string { return filepath.Dir(c.path) }
+
+// errorAt returns an error about a key of the case, with its line.
+func (c *testCase) errorAt(key, format string, args ...any) error {
+	line := 1
+	if k, _ := child(c.root, key); k != nil {
+		line = k.Line
+	}
+	return fmt.Errorf("%s:%d: %s", c.path, line, fmt.Sprintf(format, args...))
+}

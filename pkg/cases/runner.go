@@ -3,6 +3,10 @@ package cases
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -38,7 +42,7 @@ func (v *Verdict) Failed() bool { return len(v.Errs) > 0 || len(v.Differences) >
 func (r *Runner) Run(ctx context.Context, path string) *Verdict {
 	begin := time.Now()
 	v := &Verdict{Path: path, Name: Name(path)}
-	c, errs := read(path)
+	c, errs := readFile(path)
 	if v.Errs = errs; len(errs) == 0 {
 		r.run(ctx, c, v)
 	}
@@ -64,16 +68,16 @@ func (r *Runner) run(ctx context.Context, c *testCase, v *Verdict) {
 	if r.Update && !c.hasUnexpectedErrors(got) {
 		v.Updated, err = c.update(got, w)
 	} else {
-		v.Differences, err = c.compare(got, w)
+		v.Differences, err = c.compared(got, w)
 	}
 	if err != nil {
 		v.Errs = []error{err}
 	}
 }
 
-// compare returns what differs from the expectation. An empty expectation always fails; if there are errors, they are the
+// compared returns what differs from the expectation. An empty expectation always fails; if there are errors, they are the
 // difference.
-func (c *testCase) compare(got map[string]any, w treeWriter) ([]Difference, error) {
+func (c *testCase) compared(got map[string]any, w treeWriter) ([]Difference, error) {
 	if len(c.expect) == 0 && !c.hasUnexpectedErrors(got) {
 		return nil, c.errorAt("expect", "expect is empty: write an expectation, or use --update to write the result")
 	}
@@ -89,7 +93,7 @@ func (c *testCase) hasUnexpectedErrors(got map[string]any) bool {
 }
 
 func (c *testCase) update(got map[string]any, w treeWriter) (bool, error) {
-	if same(c.expect, got) {
+	if equal(c.expect, got) {
 		return false, nil
 	}
 	text, err := c.updated(got, w)
@@ -97,4 +101,56 @@ func (c *testCase) update(got map[string]any, w treeWriter) (bool, error) {
 		err = replaceFile(c.path, text)
 	}
 	return err == nil, err
+}
+
+// configs loads and compiles the configs of a case, once for all cases with the same ones. It returns an error for a mistake in
+// the case, not in the configs.
+func (r *Runner) configs(c *testCase) (*loaded, error) {
+	files, err := r.configFiles(c)
+	if err != nil {
+		return nil, err
+	}
+	crds := r.CRDs
+	if len(c.crds) > 0 {
+		crds = inFolder(c.dir(), c.crds)
+	}
+	key := strings.Join(files, "\x00") + "\x01" + strings.Join(crds, "\x00")
+	if made, ok := r.loaded[key]; ok {
+		return made, nil
+	}
+	source, err := readKinds(crds)
+	if err != nil {
+		return nil, c.errorAt("crds", "%s", err)
+	}
+	made, err := compileConfigs(files, source)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.path, err)
+	}
+	if r.loaded == nil {
+		r.loaded = map[string]*loaded{}
+	}
+	r.loaded[key] = made
+	return made, nil
+}
+
+func (r *Runner) configFiles(c *testCase) ([]string, error) {
+	switch {
+	case c.config != "":
+		files := inFolder(c.dir(), []string{c.config})
+		if _, err := os.Stat(files[0]); err != nil {
+			return nil, c.errorAt("config", "reading the config: %s", err)
+		}
+		return files, nil
+	case len(r.Configs) > 0:
+		return r.Configs, nil
+	}
+	dir, err := filepath.Abs(c.dir())
+	if err != nil {
+		return nil, err
+	}
+	up, found := FindNearest(dir)
+	if !found {
+		return nil, fmt.Errorf("%s: no config: set config: ../FILE, use -c, or put %s into this folder or one above", c.path, NearestConfig)
+	}
+	return inFolder(filepath.Join(c.dir(), up), []string{NearestConfig}), nil
 }

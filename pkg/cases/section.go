@@ -26,8 +26,8 @@ func (r *reader) problem(line int, format string, args ...any) {
 	r.problems = append(r.problems, problem{line, fmt.Sprintf(format, args...)})
 }
 
-// errors returns the problems, sorted by line.
-func (r *reader) errors() []error {
+// sorted returns the problems, sorted by line.
+func (r *reader) sorted() []error {
 	slices.SortStableFunc(r.problems, func(a, b problem) int { return a.line - b.line })
 	var list []error
 	for _, p := range r.problems {
@@ -44,7 +44,7 @@ type section struct {
 	at    string // the path to it, empty for the whole file
 }
 
-func (s section) path(key string) string { return strings.TrimPrefix(s.at+"."+key, ".") }
+func (s section) pathTo(key string) string { return strings.TrimPrefix(s.at+"."+key, ".") }
 
 // child returns the node of a key and of its value; nil if there is none.
 func child(node *yaml.Node, key string) (k, v *yaml.Node) {
@@ -66,7 +66,7 @@ func resolved(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-func (s section) line(key string) int {
+func (s section) lineOf(key string) int {
 	if k, _ := child(s.node, key); k != nil {
 		return k.Line
 	}
@@ -83,15 +83,15 @@ func (s section) checkKeys(keys []string) {
 			continue
 		}
 		if name := spelling.Closest(key, keys); name != "" {
-			s.problem(s.line(key), "%s: unknown key: did you mean %s?", s.path(key), name)
+			s.problem(s.lineOf(key), "%s: unknown key: did you mean %s?", s.pathTo(key), name)
 		} else {
-			s.problem(s.line(key), "%s: unknown key: valid keys are %s", s.path(key), strings.Join(keys, ", "))
+			s.problem(s.lineOf(key), "%s: unknown key: valid keys are %s", s.pathTo(key), strings.Join(keys, ", "))
 		}
 	}
 }
 
 func (s section) wrong(key, wanted string) {
-	s.problem(s.line(key), "%s is %s: write %s", s.path(key), describe(s.value[key]), wanted)
+	s.problem(s.lineOf(key), "%s is %s: write %s", s.pathTo(key), describe(s.value[key]), wanted)
 }
 
 func describe(v any) string {
@@ -126,7 +126,7 @@ func (s section) truth(key string) bool {
 	return is
 }
 
-func (s section) object(key string) map[string]any {
+func (s section) mapAt(key string) map[string]any {
 	v, there := s.value[key]
 	m, ok := v.(map[string]any)
 	if there && v != nil && !ok {
@@ -138,10 +138,10 @@ func (s section) object(key string) map[string]any {
 func (s section) section(key string) section {
 	_, node := child(s.node, key)
 	m, _ := s.value[key].(map[string]any)
-	return section{s.reader, node, m, s.path(key)}
+	return section{s.reader, node, m, s.pathTo(key)}
 }
 
-func (s section) list(key string) []any {
+func (s section) listAt(key string) []any {
 	v, there := s.value[key]
 	list, ok := v.([]any)
 	if there && v != nil && !ok {
@@ -152,7 +152,7 @@ func (s section) list(key string) []any {
 
 func (s section) texts(key string) []string {
 	var out []string
-	for _, item := range s.list(key) {
+	for _, item := range s.listAt(key) {
 		text, ok := item.(string)
 		if !ok {
 			s.wrong(key, "a list of strings")
@@ -175,13 +175,13 @@ func (s section) sections(key string) []section {
 	_, node := child(s.node, key)
 	node = resolved(node)
 	var out []section
-	for i, item := range s.list(key) {
+	for i, item := range s.listAt(key) {
 		m, ok := item.(map[string]any)
 		if !ok {
 			s.wrong(key, "a list of maps")
 			return nil
 		}
-		at := section{s.reader, nil, m, fmt.Sprintf("%s[%d]", s.path(key), i)}
+		at := section{s.reader, nil, m, fmt.Sprintf("%s[%d]", s.pathTo(key), i)}
 		if node != nil && i < len(node.Content) {
 			at.node = resolved(node.Content[i])
 		}
@@ -190,64 +190,10 @@ func (s section) sections(key string) []section {
 	return out
 }
 
-func (s section) liveEntry() liveEntry {
-	s.checkKeys(liveKeys)
-	e := liveEntry{
-		line:       s.node.Line,
-		object:     s.object("object"),
-		applied:    s.text("applied"),
-		objectName: s.text("objectName"),
-		upstream:   s.object("upstream"),
-		changes:    s.object("changes"),
-		by:         s.text("by"),
-		immutable:  s.truth("immutable"),
+// validNames lists the valid names for a message.
+func validNames(names []string) string {
+	if len(names) == 1 {
+		return "the only one is " + names[0]
 	}
-	switch {
-	case (e.object == nil) == (e.applied == ""):
-		s.problem(e.line, "%s: write either object, as the API server would return it, or applied, the downstream whose last apply left it", s.at)
-	case e.object != nil && (e.upstream != nil || e.changes != nil || e.by != ""):
-		s.problem(e.line, "%s: upstream, changes and by go with applied: write the object as it is", s.at)
-	}
-	return e
-}
-
-// expectation checks the keys below expect.
-func (s section) expectation() {
-	s.checkKeys(expectKeys)
-	s.texts("errors")
-	s.texts("invalid")
-	s.text("finalizer")
-	s.object("status")
-	s.object("writeBack")
-	s.section("writeBack").checkKeys(writeBackKeys)
-	downstreams := s.section("downstreams")
-	for _, name := range slices.Sorted(maps.Keys(s.object("downstreams"))) {
-		downstreams.object(name)
-		downstreams.section(name).outcome()
-	}
-	s.object("before")
-	s.section("before").outcome()
-	for _, l := range s.sections("leftovers") {
-		l.checkKeys(leftoverKeys)
-	}
-	for _, l := range s.sections("conditions") {
-		l.checkKeys(conditionKeys)
-		if l.text("type") == "" {
-			l.problem(l.node.Line, "%s.type is missing: it says which condition is meant", l.at)
-		}
-	}
-}
-
-// outcome checks the expectation for one object.
-func (s section) outcome() {
-	s.checkKeys(downstreamKeys)
-	objects := s.section("objects")
-	for _, name := range slices.Sorted(maps.Keys(s.object("objects"))) {
-		objects.object(name)
-		objects.section(name).outcome()
-	}
-	s.text("state")
-	s.text("message")
-	s.object("document")
-	s.object("fields")
+	return "valid names are " + strings.Join(names, ", ")
 }

@@ -63,7 +63,7 @@ func (t *transport) refusal(request *http.Request) (*http.Response, error) {
 	}
 	after, err := t.ask(request, http.MethodPatch, body, "dryRun=All&"+request.URL.RawQuery)
 	if err != nil || before.GetKind() == "Status" || after.GetKind() == "Status" ||
-		same(withoutMetadataAndStatus(before), withoutMetadataAndStatus(after)) {
+		equal(withoutMetadataAndStatus(before), withoutMetadataAndStatus(after)) {
 		return nil, err // the cluster returns the error
 	}
 	message := before.GetKind() + " \"" + before.GetName() + "\" is invalid: spec: Invalid value: field is immutable"

@@ -27,13 +27,13 @@ func (c *testCase) updated(got map[string]any, w treeWriter) ([]byte, error) {
 				end = stop
 			}
 		}, len(e.lines))
-		e.value([]string{"expect"}, k, v, end, c.expect, got)
+		e.change([]string{"expect"}, k, v, end, c.expect, got)
 	}
 	if e.err != nil {
 		return nil, e.err
 	}
 	out := &testCase{path: c.path, text: []byte(e.text())}
-	if problems := out.parse(); len(problems) > 0 || !same(out.expect, got) || !same(c.withoutExpectation(), out.withoutExpectation()) {
+	if problems := out.parse(); len(problems) > 0 || !equal(out.expect, got) || !equal(c.withoutExpectation(), out.withoutExpectation()) {
 		return nil, fmt.Errorf("%s: the result cannot be written into this file: write expect as a separate block, without anchors", c.path)
 	}
 	return out.text, nil
@@ -96,16 +96,16 @@ func isBlankOrComment(line string, indent int) bool {
 	return text == "" || strings.HasPrefix(text, "#") && strings.Index(line, "#") <= indent
 }
 
-// value replaces the value of a key. Maps of a case are changed key by key.
-func (e *editor) value(path []string, k, v *yaml.Node, end int, want, have any) {
-	if same(want, have) {
+// change replaces the value of a key. Maps of a case are changed key by key.
+func (e *editor) change(path []string, k, v *yaml.Node, end int, want, have any) {
+	if equal(want, have) {
 		return
 	}
-	order, ours := e.order(path)
+	order, ours := e.keyOrder(path)
 	wanted, _ := want.(map[string]any)
 	has, _ := have.(map[string]any)
 	if !ours || v.Kind != yaml.MappingNode || v.Style&yaml.FlowStyle != 0 || len(wanted) == 0 || len(has) == 0 {
-		e.edits = append(e.edits, lineEdit{k.Line - 1, end, e.written(path, k.Column-1, have)})
+		e.edits = append(e.edits, lineEdit{k.Line - 1, end, e.textOf(path, k.Column-1, have)})
 		return
 	}
 	e.between(v, func(key *yaml.Node, stop int) {
@@ -115,7 +115,7 @@ func (e *editor) value(path []string, k, v *yaml.Node, end int, want, have any) 
 			return
 		}
 		_, node := child(v, key.Value)
-		e.value(append(slices.Clone(path), key.Value), key, node, stop, wanted[key.Value], value)
+		e.change(append(slices.Clone(path), key.Value), key, node, stop, wanted[key.Value], value)
 	}, end)
 	added := maps.Clone(has)
 	maps.DeleteFunc(added, func(key string, _ any) bool { _, old := wanted[key]; return old })
@@ -126,7 +126,7 @@ func (e *editor) value(path []string, k, v *yaml.Node, end int, want, have any) 
 
 // add adds a key before a line.
 func (e *editor) add(line, indent int, path []string, value any) {
-	text := e.written(path, indent, value)
+	text := e.textOf(path, indent, value)
 	if len(path) == 1 && line > 0 {
 		text = "\n" + text
 	}
@@ -139,8 +139,8 @@ func (e *editor) add(line, indent int, path []string, value any) {
 	e.edits = append(e.edits, lineEdit{line, line, text})
 }
 
-func (e *editor) written(path []string, indent int, value any) string {
-	text, err := e.entry(path, value)
+func (e *editor) textOf(path []string, indent int, value any) string {
+	text, err := e.writeEntry(path, value)
 	if err != nil && e.err == nil {
 		e.err = err
 	}

@@ -21,8 +21,8 @@ type treeWriter struct {
 	words map[string]redact.Words
 }
 
-// order returns the keys of the map at a path, in order; false if the map is the user's.
-func (w treeWriter) order(path []string) ([]string, bool) {
+// keyOrder returns the keys of the map at a path, in order; false if the map is the user's.
+func (w treeWriter) keyOrder(path []string) ([]string, bool) {
 	switch {
 	case len(path) == 1 && path[0] == "expect":
 		return expectKeys, true
@@ -44,11 +44,11 @@ func itemOrder(path []string) []string {
 	return map[string][]string{"conditions": conditionKeys, "leftovers": leftoverKeys}[path[1]]
 }
 
-// entry writes the key at the end of a path, and its value.
-func (w treeWriter) entry(path []string, value any) (string, error) {
+// writeEntry writes the key at the end of a path, and its value.
+func (w treeWriter) writeEntry(path []string, value any) (string, error) {
 	key := path[len(path)-1]
 	if m, ok := value.(map[string]any); ok && len(m) > 0 {
-		if order, ours := w.order(path); ours {
+		if order, ours := w.keyOrder(path); ours {
 			text, err := w.entries(path, m, order)
 			return yamlKey(key) + "\n" + yamltext.Indent(text, "  "), err
 		}
@@ -74,7 +74,7 @@ func (w treeWriter) entry(path []string, value any) (string, error) {
 func (w treeWriter) entries(path []string, m map[string]any, order []string) (string, error) {
 	var out strings.Builder
 	for _, key := range keysInOrder(m, order) {
-		text, err := w.entry(append(slices.Clone(path), key), m[key])
+		text, err := w.writeEntry(append(slices.Clone(path), key), m[key])
 		if err != nil {
 			return "", fmt.Errorf("writing %s: %w", key, err)
 		}

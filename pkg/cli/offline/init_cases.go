@@ -29,7 +29,7 @@ func (o *initOptions) caseText(d *scaffold.Draft) (string, error) {
 	}
 	reason := fmt.Sprintf("The custom resource renders the manifests that the config was made from: `%s test %s --update` wrote the expected result.", o.program,
 		o.at(casesDir))
-	return string(cases.New(reason, path.Join("..", operatorFile), crds, []byte(d.Sample))), nil
+	return string(cases.NewText(reason, path.Join("..", operatorFile), crds, []byte(d.Sample))), nil
 }
 
 // relative is the path of a file as seen from a directory.
