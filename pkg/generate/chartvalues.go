@@ -133,7 +133,7 @@ func (v *chartValues) add(f *load.File) error {
 	}
 	renamed := map[string]string{}
 	for _, name := range f.Named() {
-		place, mounted := f.Place(name), beside(name)
+		place, mounted := f.Place(name), besideName(name)
 		if name != f.ConventionsFile {
 			mounted = inFolder(mounted)
 		}
@@ -169,8 +169,8 @@ func (v *chartValues) mount(mounted, place string) error {
 	return nil
 }
 
-// beside is the name of a file within the directory of its config: the name itself, or its last part for one above.
-func beside(name string) string {
+// besideName is the name of a file within the directory of its config: the name itself, or its last part for one above.
+func besideName(name string) string {
 	clean := path.Clean(filepath.ToSlash(name))
 	if path.IsAbs(clean) || filepath.IsAbs(name) || clean == ".." || strings.HasPrefix(clean, "../") {
 		return path.Base(clean)

@@ -26,7 +26,7 @@ func (b *bundle) install() (map[string]any, error) {
 	var here, cluster []any
 	for _, g := range rights.Grants {
 		if g.Namespace == bundleNamespace {
-			here = append(here, g.rules()...)
+			here = append(here, g.policyRules()...)
 			continue
 		}
 		if g.Namespace != "" {
@@ -34,7 +34,7 @@ func (b *bundle) install() (map[string]any, error) {
 				fmt.Sprintf("operator %s: OLM cannot grant rights in namespace %s alone, so they are granted in the whole cluster", g.Operator,
 					g.Namespace))
 		}
-		for _, rule := range g.rules() {
+		for _, rule := range g.policyRules() {
 			if !slices.ContainsFunc(cluster, func(have any) bool { return fmt.Sprint(have) == fmt.Sprint(rule) }) {
 				cluster = append(cluster, rule)
 			}

@@ -76,13 +76,13 @@ type ruleSet struct {
 	validator  *rules.Validator
 	translator *translate.Translator
 	env        *rules.Env
-	list       []rule
+	list       []configRule
 	// used are those that have got there.
 	used []int
 }
 
-// rule is one of a config's rules.
-type rule struct {
+// configRule is one of a config's rules.
+type configRule struct {
 	index int
 	rules.Validation
 	// fails is what it says, where that does not depend on the object.
@@ -114,13 +114,13 @@ func rulesOf(p *compile.Pipeline, d translate.Dialect) (*ruleSet, error) {
 		return nil, fmt.Errorf("operator %s: %w", p.Name, err)
 	}
 	for i, v := range given {
-		set.list = append(set.list, rule{index: i, Validation: v, fails: set.validator.Failure(i)})
+		set.list = append(set.list, configRule{index: i, Validation: v, fails: set.validator.Failure(i)})
 	}
 	return set, nil
 }
 
 // validation is a rule as a policy has it; why says why it has no counterpart, less why its messageExpression has none.
-func (s *ruleSet) validation(r rule) (v admissionv1.Validation, why, less string) {
+func (s *ruleSet) validation(r configRule) (v admissionv1.Validation, why, less string) {
 	if why = s.unknownAtTheDoor(r, rules.PartRule); why != "" {
 		return v, why, ""
 	}
@@ -156,7 +156,7 @@ func (s *ruleSet) translated(expr string, write func(string) (string, error)) (s
 
 // unknownAtTheDoor says what a part of a rule reads that is not known when an object is written, or means something else
 // then; "" where there is nothing of it.
-func (s *ruleSet) unknownAtTheDoor(r rule, part rules.Part) string {
+func (s *ruleSet) unknownAtTheDoor(r configRule, part rules.Part) string {
 	if paths, whole := s.validator.ReadsOf(r.index, part, "inputs"); whole || len(paths) > 0 {
 		return "reads inputs"
 	}

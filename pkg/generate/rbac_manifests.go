@@ -55,14 +55,14 @@ func account(i Identity, comment string) Manifest {
 func (r *RBAC) Roles(name string) []Manifest {
 	var list []Manifest
 	for _, g := range r.Grants {
-		own := g.name(name, r.Process.Namespace)
+		own := g.roleName(name, r.Process.Namespace)
 		list = append(list, g.role(own), g.binding(own))
 	}
 	return list
 }
 
-// name is that of the role and the binding of a process in the namespace home.
-func (g *Grant) name(prefix, home string) string {
+// roleName is that of the role and the binding of a process in the namespace home.
+func (g *Grant) roleName(prefix, home string) string {
 	if g.Namespace != home {
 		prefix = home + ":" + prefix
 	}
@@ -85,7 +85,7 @@ func (g *Grant) role(name string) Manifest {
 		m.Rules = append(m.Rules, strings.Join(rule.For, ", "))
 	}
 	m.Object = map[string]any{"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": kind, "metadata": metadataOf(g.Namespace, name),
-		"rules": g.rules()}
+		"rules": g.policyRules()}
 	return m
 }
 
@@ -101,16 +101,16 @@ func (g *Grant) binding(name string) Manifest {
 	}}
 }
 
-// rules are the grant's rules as the API server takes them.
-func (g *Grant) rules() []any {
+// policyRules are the grant's rules as the API server takes them.
+func (g *Grant) policyRules() []any {
 	list := make([]any, len(g.Rules))
 	for i, r := range g.Rules {
-		list[i] = r.object()
+		list[i] = r.ruleObject()
 	}
 	return list
 }
 
-func (r Rule) object() map[string]any {
+func (r Rule) ruleObject() map[string]any {
 	rule := map[string]any{"apiGroups": []any{r.Group}, "resources": []any{r.Resource}, "verbs": texts(r.Verbs)}
 	if len(r.Names) > 0 {
 		rule["resourceNames"] = texts(r.Names)

@@ -85,7 +85,7 @@ func (v *Validations) add(p *compile.Pipeline) error {
 
 // definitionRule is a rule as a definition has it; why says why it has no counterpart, less why its messageExpression has
 // none.
-func (s *ruleSet) definitionRule(r rule) (made apiextensionsv1.ValidationRule, why, less string) {
+func (s *ruleSet) definitionRule(r configRule) (made apiextensionsv1.ValidationRule, why, less string) {
 	if why = s.unknownToDefinition(r, rules.PartRule); why != "" {
 		return made, why, ""
 	}
@@ -112,7 +112,7 @@ func (s *ruleSet) definitionRule(r rule) (made apiextensionsv1.ValidationRule, w
 }
 
 // inlined is a part of a rule with variables and params written in; as it is where it reads none.
-func (s *ruleSet) inlined(r rule, part rules.Part) (string, error) {
+func (s *ruleSet) inlined(r configRule, part rules.Part) (string, error) {
 	text, write := r.Rule, s.translator.Bool
 	if part == rules.PartMessageExpression {
 		text, write = r.MessageExpression, s.translator.String
@@ -124,7 +124,7 @@ func (s *ruleSet) inlined(r rule, part rules.Part) (string, error) {
 }
 
 // unknownToDefinition says what a part of a rule reads that a definition's rules cannot see; "" where there is nothing of it.
-func (s *ruleSet) unknownToDefinition(r rule, part rules.Part) string {
+func (s *ruleSet) unknownToDefinition(r configRule, part rules.Part) string {
 	if why := s.unknownAtTheDoor(r, part); why != "" {
 		return why
 	}

@@ -116,8 +116,8 @@ var metadataOnly = func() *spec.Schema {
 	return &spec.Schema{SchemaProps: spec.SchemaProps{Properties: map[string]spec.Schema{"metadata": metadata}}}
 }()
 
-// value checks what is at a path, and everything below; a nil schema takes anything.
-func (d *Documents) value(s *skeleton.Node, schema *spec.Schema, at path) {
+// checkNode checks what is at a path, and everything below; a nil schema takes anything.
+func (d *Documents) checkNode(s *skeleton.Node, schema *spec.Schema, at path) {
 	if d.visits++; d.visits > maxVisits {
 		return
 	}
@@ -158,7 +158,7 @@ func (d *Documents) list(s *skeleton.Node, schema *spec.Schema, at path) {
 		if isSplice(i) {
 			d.immutable(d.holes(i), at.fields)
 		} else {
-			d.value(i, item, path{at.text + "[]", at.fields})
+			d.checkNode(i, item, path{at.text + "[]", at.fields})
 		}
 	}
 	d.items(s, schema, at.text)
@@ -178,14 +178,14 @@ func (d *Documents) entry(schema *spec.Schema, e skeleton.Entry, at path) {
 			d.count(h.Line, h.Text+at.text, d.hole(h, schema, at.text))
 		}
 	case len(e.Holes) > 0:
-		d.value(e.Value, kinds.ValueSchema(schema), path{at.text + "[*]", append(slices.Clip(at.fields), e.Key)})
+		d.checkNode(e.Value, kinds.ValueSchema(schema), path{at.text + "[*]", append(slices.Clip(at.fields), e.Key)})
 	default:
 		owner := at.text
 		if owner == "" {
 			owner = d.kind.GVK.Kind
 		}
 		d.count(line, "key "+e.Key, unknownField(schema, e.Key, owner))
-		d.value(e.Value, property(schema, e.Key), at.field(e.Key))
+		d.checkNode(e.Value, property(schema, e.Key), at.field(e.Key))
 	}
 }
 

@@ -27,9 +27,9 @@ func (w *walk) pipe(p *template.PipeNode, in scope) shape {
 		case !isCall || name.Ident == nameOfItem:
 			value = args[0]
 		case i > 0:
-			value = w.function(cmd, name.Ident, append(args[1:], value))
+			value = w.callOf(cmd, name.Ident, append(args[1:], value))
 		default:
-			value = w.function(cmd, name.Ident, args[1:])
+			value = w.callOf(cmd, name.Ident, args[1:])
 		}
 	}
 	return value
@@ -41,9 +41,9 @@ func takesMissing(cmd *template.CommandNode) bool {
 	return isCall && name.Ident != "include" && functions.TakesNull(name.Ident)
 }
 
-// function is the shape of what a function gives for arguments, of which the last may be piped in. Of the functions only those are followed
+// callOf is the shape of what a function gives for arguments, of which the last may be piped in. Of the functions only those are followed
 // that give one of their arguments.
-func (w *walk) function(cmd *template.CommandNode, name string, args []shape) shape {
+func (w *walk) callOf(cmd *template.CommandNode, name string, args []shape) shape {
 	switch {
 	case name == "omitempty" && len(args) == 1:
 		return args[0]

@@ -7,7 +7,7 @@ import "github.com/corollary-dev/corollary/pkg/render"
 // neither. In doubt a hole counts as one that lets structure in.
 func (w *Walked) StructureHoles(holes []render.Hole) (open []render.Hole, closed int) {
 	for _, h := range holes {
-		s := w.at(h)
+		s := w.position(h)
 		switch {
 		case !h.Structure || s.constant:
 		case s.closed():
@@ -19,8 +19,8 @@ func (w *Walked) StructureHoles(holes []render.Hole) (open []render.Hole, closed
 	return open, closed
 }
 
-// at is what is known of a hole.
-func (w *Walked) at(h render.Hole) printed {
+// position is what is known of a hole.
+func (w *Walked) position(h render.Hole) printed {
 	if p := w.printed[place{h.Line, h.Column}]; p != nil {
 		return *p
 	}

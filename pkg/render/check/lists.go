@@ -21,7 +21,7 @@ type writtenMap struct {
 	open     bool // a hole may supply any key
 }
 
-func (m *writtenMap) root() *writtenMap {
+func (m *writtenMap) top() *writtenMap {
 	for m.joined != nil {
 		m = m.joined
 	}
@@ -37,9 +37,9 @@ func (d *Documents) written(s *skeleton.Node, schema *spec.Schema, at string) {
 	for _, e := range s.Entries {
 		id := site{d.Line(e.Line), at + step(e.Key)}
 		if have := d.maps[id]; have != nil && m == nil {
-			m = have.root()
-		} else if have != nil && have.root() != m {
-			m.join(have.root())
+			m = have.top()
+		} else if have != nil && have.top() != m {
+			m.join(have.top())
 		} else if m == nil {
 			m = &writtenMap{line: d.Line(s.Line), at: at, schema: schema, supplied: map[string]bool{}}
 		}
@@ -80,7 +80,7 @@ func requiring(schema *spec.Schema, names []string) *spec.Schema {
 // in built-in kinds it takes some of them for empty.
 func (d *Documents) missing() (all []Finding) {
 	for _, m := range d.maps {
-		m = m.root()
+		m = m.top()
 		if m.open || m.schema == nil {
 			continue
 		}

@@ -42,7 +42,7 @@ func (d *Documents) checkValue(s *skeleton.Node, schema *spec.Schema, at string)
 			}
 		}
 	case s.Kind == skeleton.ConstNode:
-		return constant(s.Value, schema, want, at)
+		return constantMisfit(s.Value, schema, want, at)
 	case s.Kind == skeleton.TextNode && !overlap([]string{"string"}, want):
 		return &Finding{Problem: fmt.Sprintf("%s must be %s, and %s gives text", at, names(want), oneLine(d.holes(s)[0].Text)),
 			Fix: "let the hole be the whole value, as in `{{ … | int }}`"}
@@ -65,8 +65,8 @@ func misfit(at string, want []string, not string) *Finding {
 	return &Finding{Problem: fmt.Sprintf("%s must be %s, %s", at, names(want), not), Fix: fix}
 }
 
-// constant judges a scalar of the author's own. null is as good as left out.
-func constant(v any, schema *spec.Schema, want []string, at string) *Finding {
+// constantMisfit judges a scalar of the author's own. null is as good as left out.
+func constantMisfit(v any, schema *spec.Schema, want []string, at string) *Finding {
 	var have, shown string
 	switch v := v.(type) {
 	case nil:
@@ -121,7 +121,7 @@ func enumerated(v any, schema *spec.Schema, at string) *Finding {
 
 // hole judges what a hole can give. One of which nothing is known is good.
 func (d *Documents) hole(h render.Hole, schema *spec.Schema, at string) *Finding {
-	s := d.walked.at(h).shape
+	s := d.walked.position(h).shape
 	if h.String {
 		s = shape{typed: "string"}
 	}
