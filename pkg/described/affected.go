@@ -13,7 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
-// Affected lists what configs read that goes away with a change of definitions: check finds it by the new ones, and did not by the old ones.
+// Affected lists what configs read that a change of definitions takes away: check finds it by the new ones, and not by the old ones.
 func Affected(files []*load.File, was, is []*apiextensionsv1.CustomResourceDefinition) ([]crddiff.Change, error) {
 	before, err := kinds.OfflineFrom(was, "OLD")
 	if err != nil {

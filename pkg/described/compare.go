@@ -1,5 +1,5 @@
-// Package described compares the definitions of kinds that configs describe by watch.schema with those that are there, and installs them. It
-// also finds what configs read that a change of definitions takes away.
+// Package described compares the definitions of kinds that configs describe by watch.schema with those that are there, and installs them.
+// It also finds what configs read that a change of definitions takes away.
 package described
 
 import (

@@ -52,8 +52,8 @@ func (g Given) Add(u *unstructured.Unstructured, namespace string) error {
 	return nil
 }
 
-// InputsFor returns the inputs of an upstream, and its own objects that other downstreams read, from the given objects.
-func (g Given) InputsFor(ctx context.Context, p *desired.Renderer, upstream *unstructured.Unstructured) desired.Inputs {
+// inputsFor returns the inputs of an upstream, and its own objects that other downstreams read, from the given objects.
+func (g Given) inputsFor(ctx context.Context, p *desired.Renderer, upstream *unstructured.Unstructured) desired.Inputs {
 	return p.InputsAt(p.InputRefs(ctx, upstream), desired.WholeObjects(func(s *desired.InputSource) (list []*unstructured.Unstructured) {
 		for key, u := range g {
 			if key.kind == s.Kind.GVK.GroupKind() && s.Kind.Namespaced == (key.at.Namespace != "") {

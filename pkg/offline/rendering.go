@@ -59,7 +59,7 @@ func (r *Rendering) addDownstreams(ctx context.Context, c compile.Compiled, u Up
 		r.note(u, "nothing follows: %s", why)
 		return
 	}
-	in := r.Given.InputsFor(ctx, p.Renderer, u.Object)
+	in := r.Given.inputsFor(ctx, p.Renderer, u.Object)
 	desired := p.Render(ctx, u.Object, in)
 	decision := decide.Decide(p.Settings,
 		operator.Input{Upstream: u.Object, Desired: desired, Selected: true, Facts: make([]operator.Facts, len(desired.Objects))},

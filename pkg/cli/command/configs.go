@@ -13,7 +13,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cases"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
-	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
@@ -98,22 +97,6 @@ func (f *Configs) CompileOffline(streams IO, crds []string) ([]compile.Compiled,
 	}
 	list, problems, err := compile.All(files, problems, compile.Options{Kinds: source})
 	return list, Refuse(streams, problems, err)
-}
-
-// Definitions are the definitions of the kinds that loaded configs describe. It prints the rules that they lack to standard error.
-func (f *Configs) Definitions(streams IO, files []*load.File, source kinds.Source) ([]*generate.Definition, error) {
-	if !slices.ContainsFunc(files, func(f *load.File) bool { return f.SpecSchema() != nil }) {
-		return nil, nil
-	}
-	list, problems, err := compile.All(files, nil, compile.Options{Kinds: source})
-	if err := Refuse(streams, problems, err); err != nil {
-		return nil, err
-	}
-	definitions, err := generate.Definitions(list)
-	for _, d := range definitions {
-		WriteNotes(streams, d.Notes)
-	}
-	return definitions, err
 }
 
 // PipelinesOf are the pipelines of compiled configs, in their order.

@@ -52,7 +52,7 @@ func (o *chart) run() error {
 	if err != nil {
 		return err
 	}
-	described, err := o.configs.Definitions(o.streams, files, source)
+	described, err := o.describedBy(files, source)
 	if err != nil {
 		return err
 	}

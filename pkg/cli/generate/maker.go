@@ -2,11 +2,15 @@ package generate
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // maker is a command that prints what it makes of configs.
@@ -32,6 +36,22 @@ func (m *maker) command(run func() error, withCRDs bool, cmd *cobra.Command) *co
 // bindOutput adds -o, for a command that prints objects.
 func (m *maker) bindOutput(cmd *cobra.Command) {
 	m.output.Bind(cmd, "Output format: yaml, with comments, or json or kyaml, without", command.YAML, command.JSON, command.KYAML)
+}
+
+// describedBy are the definitions of the kinds that loaded configs describe. It prints the rules that they lack to standard error.
+func (m *maker) describedBy(files []*load.File, source kinds.Source) ([]*generate.Definition, error) {
+	if !slices.ContainsFunc(files, func(f *load.File) bool { return f.SpecSchema() != nil }) {
+		return nil, nil
+	}
+	list, problems, err := compile.All(files, nil, compile.Options{Kinds: source})
+	if err := command.Refuse(m.streams, problems, err); err != nil {
+		return nil, err
+	}
+	described, err := generate.Definitions(list)
+	for _, d := range described {
+		command.WriteNotes(m.streams, d.Notes)
+	}
+	return described, err
 }
 
 // write prints a text; what names it in an error.

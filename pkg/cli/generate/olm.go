@@ -96,7 +96,7 @@ func (o *bundle) run() error {
 	if err := o.read(); err != nil {
 		return err
 	}
-	described, err := o.configs.Definitions(o.streams, files, source)
+	described, err := o.describedBy(files, source)
 	if err != nil {
 		return err
 	}

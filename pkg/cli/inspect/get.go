@@ -80,7 +80,7 @@ func (o *getOptions) run(ctx context.Context, _ []string) error {
 		return err
 	}
 	t := &getTable{wanted: o.wanted, line: line,
-		printer: &rowPrinter{w: o.streams.Out, format: o.output.Value, watching: o.watch}}
+		printer: &rowPrinter{w: o.streams.Out, list: jsonList{w: o.streams.Out}, format: o.output.Value, watching: o.watch}}
 	if err := o.noteConversions(ctx, cfg, files, line.note); err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ type rowPrinter struct {
 	w        io.Writer
 	format   string
 	watching bool
+	list     jsonList
 	begun    bool
 	// lines wait for the widths of their columns, which only grow.
 	lines  [][]string
@@ -92,15 +93,7 @@ func (p *rowPrinter) writeJSON(r findings.Row) error {
 	if p.watching {
 		return json.NewEncoder(p.w).Encode(out)
 	}
-	head := ",\n"
-	if !p.begun {
-		head, p.begun = `{"items": [`+"\n", true
-	}
-	text, err := compactJSON(out)
-	if err == nil {
-		_, err = fmt.Fprint(p.w, head, text)
-	}
-	return err
+	return p.list.add(out)
 }
 
 // writeName writes an object as kubectl names it, with its namespace.
@@ -147,11 +140,7 @@ func (p *rowPrinter) flush() error {
 
 func (p *rowPrinter) end() error {
 	if p.format == "json" && !p.watching {
-		text := "\n]}\n"
-		if !p.begun {
-			text = "{\"items\": []}\n"
-		}
-		if _, err := fmt.Fprint(p.w, text); err != nil {
+		if err := p.list.finish(""); err != nil {
 			return fmt.Errorf("writing the list: %w", err)
 		}
 	}

@@ -2,6 +2,8 @@ package inspect
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 
 	"github.com/corollary-dev/corollary/pkg/docdiff"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
@@ -74,7 +76,31 @@ func jsonItemOf(item findings.Item) jsonItem {
 	return out
 }
 
-func compactJSON(v any) (string, error) {
-	text, err := json.Marshal(v)
-	return string(text), err
+// jsonList writes one JSON object with a list of items as they come, one a line.
+type jsonList struct {
+	w     io.Writer
+	begun bool
+}
+
+func (l *jsonList) add(item any) error {
+	text, err := json.Marshal(item)
+	if err != nil {
+		return err
+	}
+	head := ",\n"
+	if !l.begun {
+		head, l.begun = `{"items": [`+"\n", true
+	}
+	_, err = fmt.Fprintf(l.w, "%s%s", head, text)
+	return err
+}
+
+// finish ends the list, and the object after what else it has.
+func (l *jsonList) finish(more string) error {
+	head := "\n]"
+	if !l.begun {
+		head = `{"items": []`
+	}
+	_, err := fmt.Fprint(l.w, head, more, "}\n")
+	return err
 }

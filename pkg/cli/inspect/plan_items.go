@@ -28,7 +28,7 @@ type planPrinter interface {
 func newPlanning(o *planOptions, line *progressLine) *planning {
 	p := &planning{options: o, line: line, counts: map[string]int{}}
 	if o.output.Value == "json" {
-		p.printer = &planJSON{w: o.streams.Out}
+		p.printer = &planJSON{jsonList{w: o.streams.Out}}
 	} else {
 		p.printer = &planText{w: o.streams.Out, painter: o.color.Painter(o.streams), noDiff: o.noDiff}
 	}

@@ -59,8 +59,8 @@ The exit code is 1 if a case fails.`,
 	flags := cmd.Flags()
 	command.BindFiles(cmd, &o.runner.Configs, "config", "c", "Config file or directory for cases that name none (default: the nearest "+
 		cases.NearestConfig+", from the case upward); may be repeated", "yaml", "yml")
-	command.BindFiles(cmd, &o.runner.CRDs, "crds", "", "File or directory with CustomResourceDefinitions, for cases that name none; may be repeated",
-		"yaml", "yml", "json")
+	command.BindFiles(cmd, &o.runner.CRDs, "crds", "",
+		"File or directory with CustomResourceDefinitions, for cases that name none; may be repeated", "yaml", "yml", "json")
 	flags.StringVar(&o.run, "run", "", "Only the cases whose name matches the regular expression")
 	flags.BoolVar(&o.runner.Update, "update", false, "Write the actual results into the cases as expectations")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "Print every case, not only those that fail")

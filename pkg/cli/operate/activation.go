@@ -144,49 +144,15 @@ func writeState(w io.Writer, name, lock string, s *activation.State, now time.Ti
 	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", name, active, since, token, renewed, lock)
 }
 
-// pollLock is how often a lock is read while a command waits.
-const pollLock = 200 * time.Millisecond
-
-// awaitSuccessor waits until another process holds the lock.
+// awaitSuccessor waits until another process holds the lock, and says which.
 func (o *activationCommand) awaitSuccessor(
 	ctx context.Context, f *load.ActivationFile, store leadership.Store, before *activation.State,
 ) error {
-	if last := store.LastToken(); before.Token >= last {
-		return &leadership.ExhaustedError{Lock: store.Describe(), Last: last}
+	s, err := activation.AwaitSuccessor(ctx, store, before, min(time.Duration(f.LeaseDuration+f.RetryPeriod), o.timeout))
+	if err == nil {
+		_, err = fmt.Fprintf(o.streams.Out, "%s is active now, with token %s\n", s.Identity, s.Token)
 	}
-	patience := min(time.Duration(f.LeaseDuration+f.RetryPeriod), o.timeout)
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	last := before
-	for {
-		s, err := activation.Read(ctx, store)
-		switch {
-		case err == nil && s.Holder != "" && s.Holder != before.Holder:
-			_, err := fmt.Fprintf(o.streams.Out, "%s is active now, with token %s\n", s.Identity, s.Token)
-			return err
-		case ctx.Err() != nil:
-			return fmt.Errorf("no other cluster has become active within %s: is one running, and can it reach the %s? %s", patience,
-				store.Describe(), whoHolds(last, before))
-		case err != nil:
-			return err
-		}
-		last = s
-		select {
-		case <-ctx.Done():
-		case <-time.After(pollLock):
-		}
-	}
-}
-
-// whoHolds says what became of a lock that no other cluster has taken.
-func whoHolds(s, before *activation.State) string {
-	switch {
-	case s.Holder == "":
-		return "Nobody holds the lock now: the first cluster that can takes it, also " + before.Identity + " if it runs"
-	case s.Asked:
-		return s.Identity + " has not handed over yet, and does when it next renews the lock. If it does not run, the lock runs out"
-	}
-	return s.Identity + " has taken the lock again"
+	return err
 }
 
 func newHandover(streams command.IO) *cobra.Command {

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config/load"
-	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/release"
 )
@@ -117,7 +115,12 @@ func (o *releaseOptions) run(ctx context.Context, _ []string) error {
 	if o.dryRun {
 		return work(ctx, cfg, nil)
 	}
-	if err := o.awaitBefore(ctx, cfg, cluster, files); err != nil {
+	client, err := command.DynamicFor(cfg)
+	if err != nil {
+		return err
+	}
+	r := &release.Releaser{Client: client, Kinds: cluster, SkipsBefore: o.skipBefore}
+	if err := r.CheckDeletions(ctx, files, o.connection.Overrides.Context.Namespace); err != nil {
 		return err
 	}
 	own := o.connection // -n is about upstreams
@@ -129,25 +132,6 @@ func (o *releaseOptions) run(ctx context.Context, _ []string) error {
 	o.streams.Silence()
 	alone := release.Alone{Lease: o.lease.Name, Namespace: namespace, Deployment: o.scaleDown}
 	return alone.During(ctx, cfg, o.streams.Out, work)
-}
-
-// awaitBefore returns an error if a deletion would lose its deletion.before, or what deletion.wait keeps. Until then, the operator is
-// needed.
-func (o *releaseOptions) awaitBefore(ctx context.Context, cfg *rest.Config, cluster kinds.Source, files []*load.File) error {
-	client, err := command.DynamicFor(cfg)
-	if err != nil {
-		return err
-	}
-	r := &release.Releaser{Client: client, Kinds: cluster, Out: io.Discard, DryRun: true, Here: true, SkipsBefore: o.skipBefore}
-	for _, f := range files {
-		if release.Awaits(f) == "" {
-			continue
-		}
-		if err := r.Operator(ctx, f, o.connection.Overrides.Context.Namespace); errors.Is(err, release.ErrNeedsOperator) {
-			return fmt.Errorf("nothing is released: operator %s: %w", f.Metadata.Name, err)
-		}
-	}
-	return nil // what else fails, the work reports
 }
 
 // all releases the upstreams of every operator, and reports what failed of it beside what failed before.
