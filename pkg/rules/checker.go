@@ -50,8 +50,8 @@ func (c *Checker) Check(expr string) (*ast.AST, error) {
 	return checked.NativeRep(), nil
 }
 
-// Self returns the schema of self.
-func (c *Checker) Self() *schema.Node { return c.scope.self }
+// SelfNode returns the schema of self.
+func (c *Checker) SelfNode() *schema.Node { return c.scope.self }
 
 // Env returns the environment of the scope, which expands macros.
 func (c *Checker) Env() *cel.Env { return c.scope.env }

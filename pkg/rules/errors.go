@@ -64,7 +64,7 @@ func (e *EvalError) LacksField() bool {
 
 // Redacted returns the error without the values that the problem quotes.
 func (e *EvalError) Redacted() string {
-	return fmt.Sprintf("evaluating %q: %s", strings.TrimSpace(e.Expr), e.kind())
+	return fmt.Sprintf("evaluating %q: %s", strings.TrimSpace(e.Expr), e.problemWithoutValues())
 }
 
 // safeProblems are prefixes of problems that quote no value; the text after them may be a value.
@@ -73,8 +73,8 @@ var safeProblems = []string{noSuchKey, "no such overload", "no such attribute", 
 	"modulus by zero", "integer overflow", "unsigned integer overflow", "return error for overflow", "range error", "type conversion error",
 	"invalid argument", "duplicate key", "optional.none() dereference"}
 
-// kind returns the problem without values.
-func (e *EvalError) kind() string {
+// problemWithoutValues returns the problem without values.
+func (e *EvalError) problemWithoutValues() string {
 	if e.Cause != CauseValue || strings.HasPrefix(e.Problem, "the result is ") {
 		return e.Problem
 	}
@@ -88,3 +88,8 @@ func (e *EvalError) kind() string {
 
 // Unwrap returns the wrapped error.
 func (e *EvalError) Unwrap() error { return e.Err }
+
+func firstLine(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(text)
+}

@@ -13,6 +13,8 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
+	"github.com/google/cel-go/common/ast"
+
 	"github.com/corollary-dev/corollary/pkg/rules/schema"
 )
 
@@ -167,4 +169,13 @@ func article(noun string) string {
 		return "an " + noun
 	}
 	return "a " + noun
+}
+
+// IsText reports whether an expression is a string.
+func IsText(e ast.Expr) bool {
+	if e.Kind() != ast.LiteralKind {
+		return false
+	}
+	_, ok := e.AsLiteral().Value().(string)
+	return ok
 }

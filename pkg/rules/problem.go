@@ -245,15 +245,6 @@ func isNull(e ast.Expr) bool {
 	return e.Kind() == ast.LiteralKind && e.AsLiteral() == types.NullValue
 }
 
-// IsText reports whether an expression is a string.
-func IsText(e ast.Expr) bool {
-	if e.Kind() != ast.LiteralKind {
-		return false
-	}
-	_, ok := e.AsLiteral().Value().(string)
-	return ok
-}
-
 // operatorName matches CEL's names of operators: _>_, _[_].
 var operatorName = regexp.MustCompile(`'([!_@-][^' ]*)'`)
 
@@ -317,9 +308,4 @@ func cutAtField(text, field string) (before, dots string, found bool) {
 		return "", "", false
 	}
 	return text[:at[0]], text[at[0] : at[1]-len(field)], true
-}
-
-func firstLine(text string) string {
-	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
-	return strings.TrimSpace(text)
 }

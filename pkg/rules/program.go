@@ -52,8 +52,8 @@ type Program struct {
 	isConstant bool
 }
 
-// Expr returns the expression as written.
-func (p *Program) Expr() string { return p.expr }
+// Text returns the expression as written.
+func (p *Program) Text() string { return p.expr }
 
 // Literals returns the strings and whole numbers in the expression.
 func (p *Program) Literals() []any { return p.literals }
@@ -78,24 +78,24 @@ func (p *Program) Eval(vars Vars, b *Budget) (any, error) {
 		if v, ok := val.(types.Bool); ok {
 			return bool(v), nil
 		}
-		return nil, p.fail("the result is " + article(typeOf(val)) + ", not a bool")
+		return nil, p.valueError("the result is " + article(typeOf(val)) + ", not a bool")
 	case wantString:
 		if v, ok := val.(types.String); ok {
 			return string(v), nil
 		}
-		return nil, p.fail("the result is " + article(typeOf(val)) + ", not a string")
+		return nil, p.valueError("the result is " + article(typeOf(val)) + ", not a string")
 	}
 	if cost.IsTooLarge(val) {
-		return nil, p.fail(fmt.Sprintf("the result is larger than %d MiB: make it smaller", cost.MaxResult>>20))
+		return nil, p.valueError(fmt.Sprintf("the result is larger than %d MiB: make it smaller", cost.MaxResult>>20))
 	}
 	v, err := toJSON(val)
 	if err != nil {
-		return nil, p.fail(err.Error())
+		return nil, p.valueError(err.Error())
 	}
 	return v, nil
 }
 
-func (p *Program) fail(problem string) *EvalError {
+func (p *Program) valueError(problem string) *EvalError {
 	return &EvalError{Expr: p.expr, Problem: problem, Cause: CauseValue}
 }
 
@@ -170,4 +170,12 @@ func (p *Program) explain(err error) *EvalError {
 		failure.Problem = "no such overload: an operator or function was given values of types that it does not take"
 	}
 	return failure
+}
+
+// Reads returns what the expression can read of a variable (self, downstream, downstreams): sorted paths of fields, with everything
+// below them. whole means that it may read anything. Names are not escaped; for downstreams the first one is the downstream's name.
+// An object that is cut down to these paths by Prune gives the same result or error as the whole object.
+func (p *Program) Reads(variable string) (paths [][]string, whole bool) {
+	r := p.reads[variable]
+	return r.paths, r.whole
 }

@@ -18,14 +18,6 @@ type readSet struct {
 	whole bool
 }
 
-// Reads returns what the expression can read of a variable (self, downstream, downstreams): sorted paths of fields, with everything
-// below them. whole means that it may read anything. Names are not escaped; for downstreams the first one is the downstream's name.
-// An object that is cut down to these paths by Prune gives the same result or error as the whole object.
-func (p *Program) Reads(variable string) (paths [][]string, whole bool) {
-	r := p.reads[variable]
-	return r.paths, r.whole
-}
-
 // Prune returns the object cut down to the paths; it shares their values. Maps on the way to a path stay even if they become
 // empty, and other values stay as they are: has(self.spec.tag) is an error without a spec, but false with an empty one.
 func Prune(obj map[string]any, paths [][]string) map[string]any {
@@ -103,7 +95,7 @@ func (w *readWalker) walk(e ast.Expr) {
 			operands = append([]ast.Expr{e.AsCall().Target()}, operands...)
 		}
 		for _, operand := range operands {
-			if e.AsCall().FunctionName() != "size" || w.objects(operand) == nil && !w.names(operand) {
+			if e.AsCall().FunctionName() != "size" || w.objects(operand) == nil && !w.downstreamNames(operand) {
 				w.walk(operand)
 			}
 		}
@@ -128,7 +120,7 @@ func (w *readWalker) walk(e ast.Expr) {
 // comprehension walks the loop of a macro, whose variables hide outer ones with the same name.
 func (w *readWalker) comprehension(c ast.ComprehensionExpr) {
 	object := w.objects(c.IterRange())
-	if object == nil && (c.HasIterVar2() || !w.names(c.IterRange())) {
+	if object == nil && (c.HasIterVar2() || !w.downstreamNames(c.IterRange())) {
 		w.walk(c.IterRange())
 	}
 	w.walk(c.AccuInit())

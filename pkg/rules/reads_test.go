@@ -138,7 +138,7 @@ func compareReads(t *testing.T, p *Program, object map[string]any) bool {
 	}
 	want, got := outcome(p, object), outcome(p, Prune(object, paths))
 	if !reflect.DeepEqual(want, got) {
-		t.Errorf("%s\non %v: %v\nreads %v\non %v: %v", p.Expr(), object, want, paths, Prune(object, paths), got)
+		t.Errorf("%s\non %v: %v\nreads %v\non %v: %v", p.Text(), object, want, paths, Prune(object, paths), got)
 	}
 	return true
 }

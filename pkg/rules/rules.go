@@ -98,7 +98,7 @@ type Env struct {
 	inputLists  map[string]*schema.Node
 	lists       map[string]bool         // downstreams with several objects
 	items       map[string]*schema.Node // by downstream
-	declared    []*variable
+	declared    []*declaredVariable
 
 	mu     sync.Mutex // held while compiling, which is rare
 	scopes map[scopeKey]*scope

@@ -28,7 +28,7 @@ type scope struct {
 	object                        *schema.Node // for the scope Matching
 	inputLists                    map[string]*schema.Node
 	several                       map[string]bool // downstreams with several objects
-	declared                      []*variable
+	declared                      []*declaredVariable
 	variableNode                  *schema.Node // of all variables; nil if there are none
 }
 
@@ -45,7 +45,7 @@ func (e *Env) scope(kind Scope, downstream string) (*scope, error) {
 	}
 	s := &scope{kind: kind, self: e.self, item: e.items[downstream], inputLists: e.inputLists, several: e.lists}
 	if kind != Matching {
-		s.declared, s.variableNode = e.declared, variableNode(e.declared)
+		s.declared, s.variableNode = e.declared, nodeOfVariables(e.declared)
 	}
 	switch kind {
 	case Downstream:
@@ -157,27 +157,27 @@ type activation struct {
 func (a *activation) ResolveName(name string) (any, bool) {
 	switch name {
 	case varSelf:
-		return object(a.scope.self, a.vars.Self), true
+		return objectValue(a.scope.self, a.vars.Self), true
 	case varItem:
 		if a.scope.item == nil {
 			return nil, false
 		}
 		return a.scope.item.Value(a.vars.Item), true
 	case varParams:
-		return object(schema.Unknown, a.vars.Params), true
+		return objectValue(schema.Unknown, a.vars.Params), true
 	case varInputs:
-		return object(schema.Unknown, a.vars.Inputs), a.scope.kind != Matching
+		return objectValue(schema.Unknown, a.vars.Inputs), a.scope.kind != Matching
 	case varVariables:
 		if a.scope.variableNode == nil {
 			return nil, false
 		}
 		return a.variables(), true
 	case varObject:
-		return object(a.scope.object, a.vars.Object), a.scope.kind == Matching
+		return objectValue(a.scope.object, a.vars.Object), a.scope.kind == Matching
 	case varDownstream:
-		return object(a.scope.downstream, a.vars.Downstream), a.scope.kind == Downstream
+		return objectValue(a.scope.downstream, a.vars.Downstream), a.scope.kind == Downstream
 	case varDownstreams:
-		return object(a.scope.downstreams, a.vars.Downstreams), a.scope.kind == Status || a.scope.kind == Sibling
+		return objectValue(a.scope.downstreams, a.vars.Downstreams), a.scope.kind == Status || a.scope.kind == Sibling
 	}
 	return nil, false
 }
@@ -185,8 +185,8 @@ func (a *activation) ResolveName(name string) (any, bool) {
 // Parent implements cel.Activation.
 func (a *activation) Parent() cel.Activation { return nil }
 
-// object returns the CEL value of an object; a missing one counts as empty.
-func object(n *schema.Node, members map[string]any) ref.Val {
+// objectValue returns the CEL value of an object; a missing one counts as empty.
+func objectValue(n *schema.Node, members map[string]any) ref.Val {
 	if n == nil {
 		return types.NullValue
 	}

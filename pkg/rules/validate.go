@@ -70,7 +70,7 @@ type Failure struct {
 func (v *Validator) Redacted(f Failure) Failure {
 	var failed *EvalError
 	if errors.As(f.Err, &failed) {
-		f.Message = fmt.Sprintf("%s evaluating rule: %s", failed.kind(), v.rules[f.Index].name)
+		f.Message = fmt.Sprintf("%s evaluating rule: %s", failed.problemWithoutValues(), v.rules[f.Index].name)
 		f.Err = redact.WithoutValues(f.Err)
 	}
 	return f

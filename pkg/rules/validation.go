@@ -75,7 +75,7 @@ type validationCompiler struct {
 
 func (c *validationCompiler) compile() validation {
 	rule := strings.TrimSpace(c.given.Rule)
-	r := validation{message: strings.TrimSpace(c.given.Message), reason: c.reason(), fieldPath: c.fieldPath()}
+	r := validation{message: strings.TrimSpace(c.given.Message), reason: c.checkReason(), fieldPath: c.checkFieldPath()}
 	var err error
 	if r.rule, err = c.env.Bool(c.given.Rule, Upstream, ""); err != nil {
 		c.fail(fieldRule, err)
@@ -85,7 +85,7 @@ func (c *validationCompiler) compile() validation {
 			c.fail(fieldMessageExpression, err)
 		}
 	}
-	c.message(rule)
+	c.checkMessage(rule)
 	if r.name = r.message; r.name == "" {
 		r.name = rule
 		r.message = "failed rule: " + rule
@@ -93,8 +93,8 @@ func (c *validationCompiler) compile() validation {
 	return r
 }
 
-// message checks the message; a rule of several lines requires one, because the rule cannot be the message.
-func (c *validationCompiler) message(rule string) {
+// checkMessage checks the message; a rule of several lines requires one, because the rule cannot be the message.
+func (c *validationCompiler) checkMessage(rule string) {
 	given := c.given.Message
 	trimmed := strings.TrimSpace(given)
 	switch {
@@ -109,8 +109,8 @@ func (c *validationCompiler) message(rule string) {
 	}
 }
 
-// reason checks the reason.
-func (c *validationCompiler) reason() Reason {
+// checkReason checks the reason.
+func (c *validationCompiler) checkReason() Reason {
 	given := c.given.Reason
 	if given == "" {
 		return FieldValueInvalid
@@ -130,8 +130,8 @@ func (c *validationCompiler) reason() Reason {
 	return given
 }
 
-// fieldPath checks the path against the schema, as far as it is known, and returns it as the API server writes it.
-func (c *validationCompiler) fieldPath() string {
+// checkFieldPath checks the path against the schema, as far as it is known, and returns it as the API server writes it.
+func (c *validationCompiler) checkFieldPath() string {
 	if c.given.FieldPath == "" {
 		return ""
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules/schema"
 )
 
-// variable is an expression with a name, shared by the expressions and templates of an operator.
-type variable struct {
+// declaredVariable is an expression with a name, shared by the expressions and templates of an operator.
+type declaredVariable struct {
 	name    string
 	program *Program
 	node    *schema.Node
@@ -23,7 +23,7 @@ func (e *Env) Variable(name, expr string) (*Program, error) {
 	p, err := e.compile(expr, Sibling, "", wantVariable)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	made := &variable{name, p, schema.Unknown}
+	made := &declaredVariable{name, p, schema.Unknown}
 	if err == nil {
 		made.node = p.items
 	}
@@ -32,8 +32,8 @@ func (e *Env) Variable(name, expr string) (*Program, error) {
 	return p, err
 }
 
-// variableNode returns the node of an object with the variables; nil if there are none.
-func variableNode(list []*variable) *schema.Node {
+// nodeOfVariables returns the node of an object with the variables; nil if there are none.
+func nodeOfVariables(list []*declaredVariable) *schema.Node {
 	if len(list) == 0 {
 		return nil
 	}
@@ -45,7 +45,7 @@ func variableNode(list []*variable) *schema.Node {
 }
 
 // addVariableReads adds the reads of the variables that an expression uses to its own reads.
-func addVariableReads(reads map[string]readSet, list []*variable) {
+func addVariableReads(reads map[string]readSet, list []*declaredVariable) {
 	used := reads[varVariables]
 	for _, v := range list {
 		uses := func(path []string) bool { return path[0] == v.name }
@@ -81,16 +81,16 @@ func NewValues() *Values { return &Values{found: map[string]variableValue{}} }
 
 // variable evaluates a variable by name.
 func (a *activation) variable(name string) (any, error) {
-	i := slices.IndexFunc(a.scope.declared, func(v *variable) bool { return v.name == name })
+	i := slices.IndexFunc(a.scope.declared, func(v *declaredVariable) bool { return v.name == name })
 	if i < 0 || a.scope.declared[i].program == nil {
 		return nil, fmt.Errorf("there is no variable %s", name)
 	}
-	return a.scope.declared[i].program.Value(name, *a.vars, a.budget)
+	return a.scope.declared[i].program.VariableValue(name, *a.vars, a.budget)
 }
 
-// Value evaluates a program that was compiled by Variable, or returns the value cached in vars.Values: a JSON value, which is
+// VariableValue evaluates a program that was compiled by Variable, or returns the value cached in vars.Values: a JSON value, which is
 // shared and must not be changed.
-func (p *Program) Value(name string, vars Vars, b *Budget) (any, error) {
+func (p *Program) VariableValue(name string, vars Vars, b *Budget) (any, error) {
 	if vars.Values == nil {
 		vars.Values = NewValues()
 	}
@@ -123,7 +123,7 @@ func (e *Env) Inline(expr string) (string, error) {
 		if len(r.Path) == 0 {
 			return "", fmt.Errorf("it uses all variables")
 		}
-		i := slices.IndexFunc(e.declared, func(v *variable) bool { return v.name == r.Path[0] })
+		i := slices.IndexFunc(e.declared, func(v *declaredVariable) bool { return v.name == r.Path[0] })
 		if i < 0 || e.declared[i].program == nil {
 			return "", fmt.Errorf("there is no variable %s", r.Path[0])
 		}

@@ -125,7 +125,7 @@ func (r *Renderer) valuesOf(vars rules.Vars, budget *rules.Budget) func(name str
 		if program == nil {
 			return nil, fmt.Errorf("there is no variable %q", name)
 		}
-		value, err := program.Value(name, vars, budget)
+		value, err := program.VariableValue(name, vars, budget)
 		if err != nil {
 			return nil, fmt.Errorf("variable %q: %w", name, err)
 		}

@@ -110,7 +110,7 @@ func (t *Translator) written(expr string, wants result, prefix []string) (string
 	}
 	w := &rewriter{dialect: t.dialect, checked: checked, factory: ast.NewExprFactory()}
 	made := w.expression(checked.Expr(), bindings{
-		varSelf:   {name: t.dialect.Self, at: t.source.Self(), global: true},
+		varSelf:   {name: t.dialect.Self, at: t.source.SelfNode(), global: true},
 		varParams: {params: true, global: true},
 	})
 	if w.err != nil {
