@@ -50,8 +50,8 @@ func (w *readWalker) isByName(c chain) bool {
 	return c.root == varDownstreams && len(c.path) == 1 && !c.closed && w.several[c.path[0]]
 }
 
-// downstreamNames reports whether an expression is such a downstream, of which only the names of the objects are needed, and notes what gives
-// them.
+// downstreamNames reports whether an expression is such a downstream, of which only the names of the objects are needed, and notes
+// what gives them.
 func (w *readWalker) downstreamNames(e ast.Expr) bool {
 	c, ok := w.chain(e)
 	if !ok || !w.isByName(c) {

@@ -16,8 +16,8 @@ func schemaOf(properties map[string]spec.Schema) *spec.Schema {
 	return &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: properties}}
 }
 
-// declaredVariable returns an environment with variables; a spec has a name, a count, a time and workers.
-func declaredVariable(t *testing.T, variables ...[2]string) *rules.Env {
+// declared returns an environment with variables; a spec has a name, a count, a time and workers.
+func declared(t *testing.T, variables ...[2]string) *rules.Env {
 	t.Helper()
 	worker := schemaOf(map[string]spec.Schema{"name": *spec.StringProperty()})
 	at := *spec.StringProperty()
@@ -49,7 +49,7 @@ func TestVariables(t *testing.T) {
 			name, expression, _ := strings.Cut(line, " = ")
 			variables = append(variables, [2]string{name, expression})
 		}
-		program, err := declaredVariable(t, variables...).Any(lines[len(lines)-1], rules.Upstream, "")
+		program, err := declared(t, variables...).Any(lines[len(lines)-1], rules.Upstream, "")
 		if err != nil {
 			return "does not compile: " + err.Error()
 		}
@@ -64,7 +64,7 @@ func TestVariables(t *testing.T) {
 // TestReadsThroughVariables: an expression reads what its variables read, recursively.
 func TestReadsThroughVariables(t *testing.T) {
 	t.Parallel()
-	env := declaredVariable(t, [2]string{"a", "self.spec.name"}, [2]string{"b", "variables.a + inputs.given.data"}, [2]string{"c", "self.spec.count"})
+	env := declared(t, [2]string{"a", "self.spec.name"}, [2]string{"b", "variables.a + inputs.given.data"}, [2]string{"c", "self.spec.count"})
 	program, err := env.Any("variables.b", rules.Upstream, "")
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestReadsThroughVariables(t *testing.T) {
 // TestVariablesAreEvaluatedOnce: a variable is evaluated once for all expressions of an object, and its cost counts once.
 func TestVariablesAreEvaluatedOnce(t *testing.T) {
 	t.Parallel()
-	env := declaredVariable(t, [2]string{"l", "self.spec.workers.map(w, w.name)"})
+	env := declared(t, [2]string{"l", "self.spec.workers.map(w, w.name)"})
 	vars := rules.Vars{Self: map[string]any{"spec": map[string]any{"workers": slices.Repeat([]any{map[string]any{"name": "w"}}, 1000)}}}
 	cost := func(uses int, values *rules.Values) uint64 {
 		vars.Values = values
@@ -108,7 +108,7 @@ func TestVariablesAreEvaluatedOnce(t *testing.T) {
 
 func TestInline(t *testing.T) {
 	t.Parallel()
-	env := declaredVariable(t, [2]string{"name", "self.spec.name + 'x'"}, [2]string{"twice", "variables.name + variables.name"},
+	env := declared(t, [2]string{"name", "self.spec.name + 'x'"}, [2]string{"twice", "variables.name + variables.name"},
 		[2]string{"first", "self.spec.workers[0]"})
 	for expr, want := range map[string]string{
 		"variables.name == 'variables.name'": "(self.spec.name + 'x') == 'variables.name'",
