@@ -192,12 +192,13 @@ func (p *process) checkLeader(request *http.Request, what string) {
 }
 
 // checkRemoval checks that an upstream always has its object: a superseded one is deleted only after its successor exists. This
-// cannot be checked if others delete objects, too, or one is recreated.
+// cannot be checked if others delete objects, too, or one is recreated, nor of one of several whose item has gone: it does not wait for
+// another one whose name somebody else has taken.
 func (p *process) checkRemoval(request *http.Request, what string) {
 	w := p.world
 	const place = "/api/v1/namespaces/"
 	if request.Method != http.MethodDelete || w.Setup.Example != "" || w.Setup.Recreate || !strings.HasPrefix(request.URL.Path, place) ||
-		slices.ContainsFunc(w.Steps, func(s Step) bool { return slices.Contains(removals, s.Do) }) {
+		slices.ContainsFunc(w.Steps, func(s Step) bool { return slices.Contains(removals, s.Do) || w.Setup.Several && s.Do == "squat" }) {
 		return
 	}
 	ctx := request.Context()
