@@ -90,3 +90,25 @@ func releaseWaits(t *testing.T, deletion, first string) {
 		t.Errorf("with --skip-before: exit code %d\n%s", code, out)
 	}
 }
+
+// TestReleaseKeepsOrphans: what a changed config keeps loses its owner reference, which would have it deleted with its upstream.
+func TestReleaseKeepsOrphans(t *testing.T) {
+	t.Parallel()
+	memory(t)
+	conf, ns := filepath.Join(t.TempDir(), "operator.yaml"), testkit.Namespace(t)
+	write(t, conf, strings.NewReplacer("    kind: ConfigMap\n", "    kind: ConfigMap\n    deletionPolicy: Orphan\n",
+		"fieldManager: widgets", "fieldManager: test").Replace(read(t, good)))
+	owner := testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, "+
+		"metadata: {name: w, finalizers: [tools.example.com/cleanup]}}")
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept, labels: {tools.example.com/managed-by: widgets}, "+
+		"ownerReferences: [{apiVersion: tools.example.com/v1, kind: Widget, name: w, uid: "+string(owner.GetUID())+"}]}}")
+	for i, args := range [][]string{{"--dry-run"}, nil} {
+		code, out := run(t, append([]string{"release", "-c", conf}, args...)...)
+		if code != 0 || !strings.Contains(out, "kept: owner reference to Widget w ") {
+			t.Errorf("%v: exit code %d\n%s", args, code, out)
+		}
+		if n := len(testkit.Get(t, configMaps, ns, "kept").GetOwnerReferences()); n != 1-i {
+			t.Errorf("%v: it has %d owner references", args, n)
+		}
+	}
+}

@@ -73,6 +73,9 @@ func (r *Releaser) Operator(ctx context.Context, f *load.File, namespace string)
 	case namespace != "":
 		namespaces = []string{namespace}
 	}
+	if err := r.orphans(ctx, f, client, namespaces); err != nil {
+		return err
+	}
 	if err := r.upstreams(ctx, f, client, kind, namespaces); err != nil {
 		if errors.Is(err, ErrNeedsOperator) {
 			return err

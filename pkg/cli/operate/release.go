@@ -33,6 +33,7 @@ func newRelease(streams command.IO) *cobra.Command {
 upstreams can be deleted when no operator is running to clean up. Downstreams stay as
 they are: those with an owner reference are still deleted with their upstream, the
 others are left behind. The finalizer is also removed from deletion.before objects.
+Objects with deletionPolicy: Orphan lose owner references that an earlier config set.
 If upstreams are being deleted and the config has deletion.before or deletion.wait,
 nothing is done: they would be gone before that, or before their downstreams. Wait
 until they are gone, or give --skip-before.
@@ -42,7 +43,7 @@ leader election, name its Lease with --leader-election-id: release waits for the
 Lease and holds it. Afterwards a standby becomes the leader and adds the finalizers
 again, unless --scale-down stops the processes permanently.
 
-Only watch and conventions of a config are used, so its rules and templates may be
+Only watch, conventions and deletion policies of a config are used, so its rules and templates may be
 broken. Release needs the rights to list and patch the upstreams and the
 deletion.before objects; with a Lease, to get, create and update it; and with
 --scale-down, to patch deployments/scale and to delete the Lease. It uses your own

@@ -1,0 +1,92 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pages"
+)
+
+// orphans takes the owner references off what a changed config keeps (deletionPolicy: Orphan): without an operator, the garbage collector
+// would delete it with its upstream. A kind of which other downstreams are not kept is only named, since an object does not say of which
+// it is.
+func (r *Releaser) orphans(ctx context.Context, f *load.File, client *apply.Client, namespaces []string) error {
+	done := map[schema.GroupVersionKind]bool{}
+	for i := range f.Downstreams {
+		d := &f.Downstreams[i]
+		gvk := schema.FromAPIVersionAndKind(d.APIVersion, d.Kind)
+		if d.Kind == "" || d.APIVersion == "" || d.OwnsFields() || d.DeletionPolicy != config.DeletionOrphan || done[gvk] {
+			continue
+		}
+		done[gvk] = true
+		all := !slices.ContainsFunc(f.Downstreams, func(o config.Downstream) bool {
+			return o.APIVersion == d.APIVersion && o.Kind == d.Kind && !o.OwnsFields() && o.DeletionPolicy != config.DeletionOrphan
+		})
+		kind, err := r.Kinds.Kind(gvk)
+		if kinds.IsNotDefined(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		at := namespaces
+		if !kind.Namespaced {
+			at = []string{""}
+		}
+		one := &release{Releaser: r, client: client, gvr: kind.GVR}
+		for _, ns := range at {
+			if err := one.keep(ctx, f, ns, all); apierrors.IsForbidden(err) {
+				fmt.Fprintf(r.Out, "note: %s with deletionPolicy: Orphan cannot be listed: those with an owner reference are deleted with "+
+					"their upstream\n", kind.GVR.GroupResource())
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// keep takes the references to upstreams off the operator's objects in a namespace; of a mixed kind it only names them.
+func (r *release) keep(ctx context.Context, f *load.File, namespace string, all bool) error {
+	watched := schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).GroupKind()
+	isUpstream := func(o metav1.OwnerReference) bool {
+		return schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind() == watched
+	}
+	applied := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == f.Conventions.FieldManager }
+	options := metav1.ListOptions{Limit: pageSize, LabelSelector: labels.Set(f.ConstantLabels()).String()}
+	return pages.Each(ctx, options, r.resource(namespace).List, func(page *unstructured.UnstructuredList) error {
+		for i := range page.Items {
+			u := &page.Items[i]
+			at := slices.IndexFunc(u.GetOwnerReferences(), isUpstream)
+			if at < 0 || !slices.ContainsFunc(u.GetManagedFields(), applied) {
+				continue
+			}
+			target, owner := apply.Target{GVR: r.gvr, Namespace: u.GetNamespace(), Name: u.GetName()}, u.GetOwnerReferences()[at]
+			switch {
+			case !all:
+				fmt.Fprintf(r.Out, "note: %s: owner reference to %s %s stays, so it is deleted with it: if its deletionPolicy is Orphan, "+
+					"remove the reference first\n", target, owner.Kind, owner.Name)
+				continue
+			case r.DryRun:
+				fmt.Fprintf(r.Out, "%s: owner reference to %s %s would be removed\n", target, owner.Kind, owner.Name)
+				continue
+			}
+			if _, err := r.client.Unmark(ctx, target, u, apply.Marks{OwnerUID: owner.UID}); err != nil {
+				return err
+			}
+			fmt.Fprintf(r.Out, "%s: owner reference to %s %s removed\n", target, owner.Kind, owner.Name)
+		}
+		return nil
+	})
+}
