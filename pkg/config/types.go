@@ -395,6 +395,11 @@ func (d *Downstream) SharesKind(other *Downstream) bool {
 // OwnsFields reports whether the downstream sets fields of objects that others make.
 func (d *Downstream) OwnsFields() bool { return d.Ownership == OwnershipFields }
 
+// OutlivesUpstream reports whether objects of the downstream, which are its own, are kept when their upstream is deleted.
+func (d *Downstream) OutlivesUpstream() bool {
+	return d.DeletionPolicy == DeletionOrphan && !d.OwnsFields()
+}
+
 // GroupKind identifies a kind whatever its version.
 func GroupKind(apiVersion, kind string) string {
 	group, _, grouped := strings.Cut(apiVersion, "/")

@@ -339,19 +339,28 @@ func (d *derivation) release(op *config.Operator) error {
 	if err != nil {
 		return err
 	}
-	d.allow(d.Process, op.Metadata.Name, placesOf(op.Watch.Namespaces, up.Namespaced), of(resourceOf(up), "the finalizer of upstreams"),
-		"list", "patch")
-	d.askWhetherGone(up)
-	b := op.Deletion.Before
-	if b == nil {
-		return nil
+	allow := func(places []string, k *kinds.Kind, why string) {
+		d.allow(d.Process, op.Metadata.Name, places, of(resourceOf(k), why), "list", "patch")
+		d.askWhetherGone(k)
 	}
-	k, err := d.kind(b.APIVersion, b.Kind)
-	if err != nil {
-		return err
+	allow(placesOf(op.Watch.Namespaces, up.Namespaced), up, "the finalizer of upstreams")
+	if b := op.Deletion.Before; b != nil {
+		k, err := d.kind(b.APIVersion, b.Kind)
+		if err != nil {
+			return err
+		}
+		allow(targetPlaces(op, k, b.TargetNamespaces), k, "the finalizer of deletion.before")
 	}
-	d.allow(d.Process, op.Metadata.Name, targetPlaces(op, k, b.TargetNamespaces), of(resourceOf(k), "the finalizer of deletion.before"),
-		"list", "patch")
-	d.askWhetherGone(k)
+	for i := range op.Downstreams {
+		down := &op.Downstreams[i]
+		if !down.OutlivesUpstream() {
+			continue
+		}
+		k, err := d.kind(down.APIVersion, down.Kind)
+		if err != nil {
+			return err
+		}
+		allow(targetPlaces(op, k, down.TargetNamespaces), k, "owner references of downstream "+down.Name+", which is kept")
+	}
 	return nil
 }

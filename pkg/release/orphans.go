@@ -26,7 +26,7 @@ func (r *Releaser) orphans(ctx context.Context, f *load.File, client *apply.Clie
 	for i := range f.Downstreams {
 		d := &f.Downstreams[i]
 		gvk := schema.FromAPIVersionAndKind(d.APIVersion, d.Kind)
-		if d.Kind == "" || d.APIVersion == "" || d.OwnsFields() || d.DeletionPolicy != config.DeletionOrphan || done[gvk] {
+		if d.Kind == "" || d.APIVersion == "" || !d.OutlivesUpstream() || done[gvk] {
 			continue
 		}
 		done[gvk] = true
@@ -41,8 +41,11 @@ func (r *Releaser) orphans(ctx context.Context, f *load.File, client *apply.Clie
 			return err
 		}
 		at := namespaces
-		if !kind.Namespaced {
+		switch to := d.TargetNamespaces; {
+		case !kind.Namespaced || to.From == config.NamespacesAny:
 			at = []string{""}
+		case to.From == config.NamespacesList:
+			at = to.Names
 		}
 		one := &release{Releaser: r, client: client, gvr: kind.GVR}
 		for _, ns := range at {

@@ -165,7 +165,7 @@ What one operator needs: {root, roles, process, to, name, config}.
 {{- end -}}
 
 {{/*
-What `corollary release` needs to take finalizers off, in the form of corollary.rights: {root, to: NAMESPACE/NAME}.
+What `corollary release` needs to take finalizers off, and owner references off what is kept, in the form of corollary.rights: {root, to: NAMESPACE/NAME}.
 */}}
 {{- define "corollary.releaseRights" -}}
 {{- $roles := dict -}}
@@ -179,6 +179,12 @@ What `corollary release` needs to take finalizers off, in the form of corollary.
     {{- with ($config.deletion).before -}}
       {{- include "corollary.rights.definition" (dict "root" $.root "roles" $roles "to" $.to "of" .) -}}
       {{- include "corollary.rights.target" (merge (dict "of" .) $own) -}}
+    {{- end -}}
+    {{- range $config.downstreams -}}
+      {{- if and (eq (default "Delete" .deletionPolicy) "Orphan") (ne (default "Object" .ownership) "Fields") -}}
+        {{- include "corollary.rights.definition" (dict "root" $.root "roles" $roles "to" $.to "of" .) -}}
+        {{- include "corollary.rights.target" (merge (dict "of" .) $own) -}}
+      {{- end -}}
     {{- end -}}
   {{- end -}}
 {{- end -}}

@@ -15,7 +15,7 @@ import (
 // it, or of its kind, whose deletionPolicy is Orphan.
 func warnOfKeptContents(c *compilation) {
 	for i, d := range c.p.downstreams {
-		if d.Config.DeletionPolicy != config.DeletionOrphan || d.OwnsFields() {
+		if !d.Config.OutlivesUpstream() {
 			continue
 		}
 		for _, holder := range c.p.downstreams {
