@@ -14,6 +14,9 @@ func (c *Conventions) Keys() []ConventionKey {
 		{Path: "hash.label", Label: c.Hash.Label},
 		{Path: "owner.annotation", Annotation: c.Owner.Annotation},
 	}
+	if c.DownstreamName != nil {
+		keys = append(keys, ConventionKey{Path: "downstreamName.annotation", Annotation: c.DownstreamName.Annotation})
+	}
 	if c.Pause != nil {
 		keys = append(keys, ConventionKey{Path: "pause.annotation", Annotation: c.Pause.Annotation})
 	}

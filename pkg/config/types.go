@@ -237,6 +237,8 @@ type Conventions struct {
 	Hash Hash `json:"hash"`
 	// Owner says how a downstream is marked as belonging to its upstream.
 	Owner Owner `json:"owner"`
+	// DownstreamName names the annotation on downstreams that says of which downstream of the config they are.
+	DownstreamName *DownstreamName `json:"downstreamName,omitempty"`
 	// Finalizer holds a deleted upstream until its downstreams are cleaned up, if owner references cannot do it.
 	Finalizer string `json:"finalizer,omitempty" form:"finalizer"`
 	// Pause names the annotation that makes Corollary leave an upstream alone.
@@ -328,6 +330,13 @@ type Owner struct {
 	Reference *bool `json:"reference,omitempty"`
 	// Annotation is the key of the annotation that names the owner if there is no owner reference.
 	Annotation string `json:"annotation,omitempty" form:"key"`
+}
+
+// DownstreamName names the annotation on downstreams that says of which downstream of the config they are.
+type DownstreamName struct {
+	// Annotation is the key of the annotation. With it, a downstream that is renamed or removed is known to be another one also where
+	// no status says so. It is part of the hash: objects get it at once.
+	Annotation string `json:"annotation" form:"key"`
 }
 
 // Shard names the label on downstreams that holds the shard of their upstream.

@@ -31,14 +31,7 @@ type Live struct {
 	Hash string
 	// Owners are the metadata.ownerReferences.
 	Owners []OwnerRef
-	// OwnerMark is the value of the owner annotation, or else of the previous one, or "".
-	OwnerMark string
-	// MarkApplied means that our manager, or the previous one, owns OwnerMark by apply. See OwnerRef.Applied.
-	MarkApplied bool
-	// MarkTheirs means that another manager owns OwnerMark by apply.
-	MarkTheirs bool
-	// MarkVoid means that the upstream that OwnerMark names does not exist. The object itself does not say that.
-	MarkVoid bool
+	Marks
 	// Unselected means that the object lacks the labels that its watch selects. It is never true in a watch; other readers set
 	// it.
 	Unselected bool
@@ -73,6 +66,20 @@ type Live struct {
 	NeedsTakeover bool
 	// HasPreviousNames means that the object uses a name of View.Previous.
 	HasPreviousNames bool
+}
+
+// Marks are the annotations that say whose an object is.
+type Marks struct {
+	// OwnerMark is the value of the owner annotation, or else of the previous one, or "".
+	OwnerMark string
+	// MarkApplied means that our manager, or the previous one, owns OwnerMark by apply. See OwnerRef.Applied.
+	MarkApplied bool
+	// MarkTheirs means that another manager owns OwnerMark by apply.
+	MarkTheirs bool
+	// MarkVoid means that the upstream that OwnerMark names does not exist. The object itself does not say that.
+	MarkVoid bool
+	// Downstream is the name of its downstream in the config, if our manager owns that annotation by apply; "" otherwise.
+	Downstream string
 }
 
 // Secret is what is kept of a Secret besides, or known of a desired one.
@@ -172,7 +179,8 @@ func (v *View) content(projection map[string]any) Sum {
 	for _, field := range []string{"labels", "annotations"} {
 		all, _ := metadata[field].(map[string]any)
 		for key, value := range all {
-			isMark := field == "annotations" && (key == v.OwnerAnnotation || key == v.Hash.Annotation) || field == "labels" && key == v.Hash.Label
+			isMark := field == "annotations" && slices.Contains([]string{v.OwnerAnnotation, v.NameAnnotation, v.Hash.Annotation}, key) ||
+				field == "labels" && key == v.Hash.Label
 			if !isMark {
 				out[field+"/"+key] = value
 			}

@@ -42,7 +42,7 @@ func TestLive(t *testing.T) {
 	}
 	want := &drift.Live{
 		APIVersion: "apps/v1", Kind: "Deployment", Namespace: "apps", Name: "web", UID: "u-1", ResourceVersion: "42", Generation: 7,
-		Hash: "v1-abc", OwnerMark: "mark",
+		Hash: "v1-abc", Marks: drift.Marks{OwnerMark: "mark"},
 		Owners: []drift.OwnerRef{{Kind: "Appoperator", Name: "web", UID: "u-0", Controller: true},
 			{Kind: "ConfigMap", Name: "other", UID: "u-9"}},
 		Status: kstatus.InProgressStatus, StatusMessage: "Deployment generation is 7, but latest observed generation is 6",

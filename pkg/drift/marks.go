@@ -6,11 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// readMarks sets who applied the owner marks. Only the exact paths of the marks count, and only as owned places: when an object
+// readMarks sets who applied the owner marks, and the name of the downstream, where that is ours. Only the exact paths of the marks count, and only as owned places: when an object
 // is created, the API server removes these from the entries that the client sent, but keeps paths that the object does not
 // have.
 func (v *View) readMarks(l *Live, u *unstructured.Unstructured, es []entry) {
 	annotation := v.ownerAnnotation(u)
+	written, _ := u.Object["metadata"].(map[string]any)
 	for i := range es {
 		e := &es[i]
 		if e.operation != "Apply" || e.subresource != "" {
@@ -25,6 +26,9 @@ func (v *View) readMarks(l *Live, u *unstructured.Unstructured, es []entry) {
 		if mark, ok := annotations.field(annotation); annotation != "" && ok && mark.isMember() {
 			l.MarkApplied = l.MarkApplied || ours
 			l.MarkTheirs = l.MarkTheirs || !ours
+		}
+		if name, ok := annotations.field(v.NameAnnotation); ours && v.NameAnnotation != "" && ok && name.isMember() {
+			l.Downstream = intern(Key{Annotation: v.NameAnnotation}.read(written))
 		}
 	}
 }

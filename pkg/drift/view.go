@@ -19,6 +19,8 @@ type View struct {
 	Hash Key
 	// OwnerAnnotation is the annotation with the owner if a reference is not legal; "" for none.
 	OwnerAnnotation string
+	// NameAnnotation is the annotation with the name of the downstream in the config; "" for none.
+	NameAnnotation string
 	// Initial are fields that are set at creation and then left to others: they are not part of P.
 	Initial []fieldpath.Path
 	// Generated is the number of Initial fields, at the end, that have random values: those are not kept in memory.
@@ -78,6 +80,7 @@ func (v *View) ID() string {
 		"hashAnnotation":  v.Hash.Annotation,
 		"hashLabel":       v.Hash.Label,
 		"ownerAnnotation": v.OwnerAnnotation,
+		"nameAnnotation":  v.NameAnnotation,
 		"initial":         pathList(v.Initial), // ordered: Live.Initial has the same order
 		"generated":       int64(v.Generated),
 		"aside":           pathSet(v.Aside),

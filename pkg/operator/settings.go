@@ -189,6 +189,14 @@ func (s *Settings) ShardLabel() string {
 	return ""
 }
 
+// NameKey is the annotation of downstreams that has the name of the downstream in the config; "" for none.
+func (s *Settings) NameKey() string {
+	if n := s.Config.Conventions.DownstreamName; n != nil {
+		return n.Annotation
+	}
+	return ""
+}
+
 // TokenKey is the annotation that holds the fencing token of the activation; "" for none.
 func (s *Settings) TokenKey() string {
 	if t := s.Config.Conventions.ActivationToken; t != nil {

@@ -121,8 +121,7 @@ func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded
 	if m := r.record.objects; slices.ContainsFunc(m, func(o *objectMemory) bool { return o.downstream == i && o.uid == live.UID }) {
 		return "", ""
 	}
-	known := everKnown(r.Pipeline.Settings, r.Pipeline.EverRecorded(r.upstream), r.remembered())
-	sibling = decide.SiblingAt(r.Pipeline.Settings, r.record.desired, i, live, known)
+	sibling = decide.SiblingAt(r.Pipeline.Settings, r.record.desired, i, live, r.known(r.Pipeline.EverRecorded(r.upstream)))
 	if sibling == "" {
 		return "", ""
 	}
@@ -130,18 +129,42 @@ func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded
 	return sibling, fmt.Sprintf("%s exists and is of downstream %s: what it keeps does not change hands with a name, so use a free one in between", at, sibling)
 }
 
-// everKnown adds to what a status records what only this process knows.
-func everKnown(s *operator.Settings, recorded []status.Recorded, remembered []witness) []status.Recorded {
-	has := make(map[types.UID]bool, len(recorded))
-	for _, rec := range recorded {
-		has[rec.UID] = !rec.Guessed
-	}
-	for _, w := range remembered {
-		if !has[w.uid] && !w.guessed {
-			recorded = append(recorded, s.RecordAt(s.Downstreams[w.downstream], w.at, w.uid, "", ""))
+// known says of which downstream each object is: what it says itself, what a status records for certain, and what only this process knows. What
+// the status only guesses comes last.
+func (r *reconciliation) known(recorded []status.Recorded) (list []status.Recorded) {
+	s, has := r.Pipeline.Settings, map[types.UID]bool{}
+	add := func(rec status.Recorded) {
+		if rec.UID == "" || !has[rec.UID] {
+			has[rec.UID], list = true, append(list, rec)
 		}
 	}
-	return recorded
+	if s.NameKey() != "" {
+		for i, d := range s.Downstreams {
+			for _, live := range r.Cache.OwnedBy(i, r.upstream.GetUID()) {
+				if live.Downstream != "" && marks.Marked(live, r.upstream.GetUID()) {
+					rec := s.RecordAt(d, operator.RefOf(live), live.UID, "", "")
+					rec.Name = live.Downstream
+					add(rec)
+				}
+			}
+		}
+	}
+	for _, rec := range recorded {
+		if !rec.Guessed {
+			add(rec)
+		}
+	}
+	for _, w := range r.remembered() {
+		if !w.guessed {
+			add(s.RecordAt(s.Downstreams[w.downstream], w.at, w.uid, "", ""))
+		}
+	}
+	for _, rec := range recorded {
+		if rec.Guessed {
+			add(rec)
+		}
+	}
+	return list
 }
 
 // isTrusted is Facts.Trusted of object k of the desired state.
@@ -223,10 +246,17 @@ func (r *reconciliation) ownedByDownstream() [][]*drift.Live {
 	owned, forgotten := r.withWitnessed(owned), r.Pipeline.Forgotten(r.upstream)
 	for i := range owned {
 		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
-			return slices.ContainsFunc(forgotten, func(recorded status.Recorded) bool { return recorded.UID == live.UID })
+			return isForgotten(r.Pipeline.Settings, i, live) ||
+				slices.ContainsFunc(forgotten, func(recorded status.Recorded) bool { return recorded.UID == live.UID })
 		})
 	}
 	return owned
+}
+
+// isForgotten reports whether an object of the kind of downstream i says that it is of one that the config no longer has, or has with another kind.
+func isForgotten(s *operator.Settings, i int, live *drift.Live) bool {
+	home := s.IndexOf(live.Downstream)
+	return live.Downstream != "" && (home < 0 || s.Downstreams[home].GVK().GroupKind() != s.Downstreams[i].GVK().GroupKind())
 }
 
 // owned lists every live object of the upstream.

@@ -30,6 +30,9 @@ func checkConventions(v *validator) {
 	if c.Owner.Annotation != "" {
 		checkKey(v, "conventions.owner.annotation", c.Owner.Annotation)
 	}
+	if c.DownstreamName != nil && v.required("conventions.downstreamName.annotation", c.DownstreamName.Annotation, "name the annotation") {
+		checkKey(v, "conventions.downstreamName.annotation", c.DownstreamName.Annotation)
+	}
 	if c.Finalizer != "" {
 		checkFinalizer(v, "conventions.finalizer", c.Finalizer)
 	}

@@ -6,6 +6,9 @@ package validate
 func checkDistinct(v *validator) {
 	c := &v.Conventions
 	checkNotGiven(v, "conventions.owner.annotation", c.Owner.Annotation, "conventions.annotations", c.Annotations)
+	if c.DownstreamName != nil {
+		checkNotGiven(v, "conventions.downstreamName.annotation", c.DownstreamName.Annotation, "conventions.annotations", c.Annotations)
+	}
 	if c.ActivationToken != nil {
 		checkNotGiven(v, "conventions.activationToken.annotation", c.ActivationToken.Annotation, "conventions.annotations", c.Annotations)
 	}

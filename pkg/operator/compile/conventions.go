@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"maps"
 	"fmt"
 	"slices"
 	"sort"
@@ -19,7 +20,12 @@ func compileConventions(c *compilation, d *downstream) {
 		return
 	}
 	d.Labels = compileTexts(c, "conventions.labels", c.file.Operator.Conventions.Labels)
-	d.Annotations = compileTexts(c, "conventions.annotations", c.file.Operator.Conventions.Annotations)
+	annotations := map[string]string{}
+	if key := c.p.NameKey(); key != "" {
+		annotations[key] = d.Name
+	}
+	maps.Copy(annotations, c.file.Operator.Conventions.Annotations)
+	d.Annotations = compileTexts(c, "conventions.annotations", annotations)
 	for _, e := range slices.Concat(d.Labels, d.Annotations) {
 		d.Inputs.Add(e.Inputs...)
 	}

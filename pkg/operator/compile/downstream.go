@@ -132,7 +132,7 @@ const observedGenerationPath = ".status.observedGeneration"
 func setViews(p *Pipeline) {
 	conv := p.Config.Conventions
 	for _, d := range p.downstreams {
-		v := drift.View{Manager: conv.FieldManager, Hash: p.Hash, OwnerAnnotation: conv.Owner.Annotation, Initial: d.View.Initial, Generated: len(d.Generated), Exclusive: d.View.Exclusive, Aside: marks.Aside(p.Settings), Previous: p.Previous, Words: d.Words}
+		v := drift.View{Manager: conv.FieldManager, Hash: p.Hash, OwnerAnnotation: conv.Owner.Annotation, NameAnnotation: p.NameKey(), Initial: d.View.Initial, Generated: len(d.Generated), Exclusive: d.View.Exclusive, Aside: marks.Aside(p.Settings), Previous: p.Previous, Words: d.Words}
 		if adopt := d.Config.Adopt; adopt != nil {
 			v.Adopt = adopt.FieldManagers
 		}

@@ -194,9 +194,13 @@ func isTarget(s *operator.Settings, w *operator.Desired, i int, live *drift.Live
 	return false
 }
 
-// HomeOf says whose object live was, which was seen in the watch of downstream i and of none before it: what the status
+// HomeOf says whose object live was, which was seen in the watch of downstream i and of none before it: what it says itself, what the status
 // records, else the first of its kind whose objects may be in that namespace.
 func HomeOf(s *operator.Settings, i int, live *drift.Live, recorded []status.Recorded) (home int, certain bool) {
+	gk := s.Downstreams[i].GVK().GroupKind()
+	if j := s.IndexOf(live.Downstream); j >= 0 && s.Downstreams[j].GVK().GroupKind() == gk {
+		return j, true
+	}
 	for _, r := range recorded {
 		if r.UID != live.UID || r.Guessed {
 			continue
@@ -207,7 +211,6 @@ func HomeOf(s *operator.Settings, i int, live *drift.Live, recorded []status.Rec
 			}
 		}
 	}
-	gk := s.Downstreams[i].GVK().GroupKind()
 	for j, d := range s.Downstreams[i:] {
 		if d.GVK().GroupKind() == gk && mayStandIn(s, d, live) {
 			return i + j, false

@@ -228,7 +228,7 @@ func finalizerWorlds() []world {
 // leftoverWorlds are those of an object of ours that is at no target. Its successor is in sync unless the world says otherwise.
 func leftoverWorlds() []world {
 	foreign := func(in *operator.Input) {
-		in.Facts[0] = operator.Facts{Live: &drift.Live{UID: "x", Managed: true, OwnerMark: "apps/other/up-2"}}
+		in.Facts[0] = operator.Facts{Live: &drift.Live{UID: "x", Managed: true, Marks: drift.Marks{OwnerMark: "apps/other/up-2"}}}
 	}
 	old := func(in *operator.Input) {
 		live := ourLive()

@@ -87,6 +87,9 @@ func Of(s *operator.Settings, owner types.UID, i int) Marks {
 	if key := s.Config.Conventions.Owner.Annotation; key != "" {
 		m.Annotations = append(m.Annotations, key)
 	}
+	if key := s.NameKey(); key != "" {
+		m.Annotations = append(m.Annotations, key)
+	}
 	if key := s.TokenKey(); key != "" {
 		m.Annotations = append(m.Annotations, key)
 	}
