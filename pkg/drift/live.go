@@ -32,6 +32,12 @@ type Live struct {
 	// Owners are the metadata.ownerReferences.
 	Owners []OwnerRef
 	Marks
+	// MarkApplied means that our manager, or the previous one, owns OwnerMark by apply. See OwnerRef.Applied.
+	MarkApplied bool
+	// MarkTheirs means that another manager owns OwnerMark by apply.
+	MarkTheirs bool
+	// MarkVoid means that the upstream that OwnerMark names does not exist. The object itself does not say that.
+	MarkVoid bool
 	// Unselected means that the object lacks the labels that its watch selects. It is never true in a watch; other readers set
 	// it.
 	Unselected bool
@@ -72,12 +78,6 @@ type Live struct {
 type Marks struct {
 	// OwnerMark is the value of the owner annotation, or else of the previous one, or "".
 	OwnerMark string
-	// MarkApplied means that our manager, or the previous one, owns OwnerMark by apply. See OwnerRef.Applied.
-	MarkApplied bool
-	// MarkTheirs means that another manager owns OwnerMark by apply.
-	MarkTheirs bool
-	// MarkVoid means that the upstream that OwnerMark names does not exist. The object itself does not say that.
-	MarkVoid bool
 	// Downstream is the name of its downstream in the config, if our manager owns that annotation by apply; "" otherwise.
 	Downstream string
 }

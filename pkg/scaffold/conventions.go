@@ -86,6 +86,7 @@ apiVersion: %s
 kind: %s
 conventions:
   hash: {annotation: %[3]s/spec-hash}         # on downstreams: what was asked for when they were last applied
+  downstreamName: {annotation: %[3]s/downstream} # on downstreams: which one of the config they are
   owner: {annotation: %[3]s/owner}            # on downstreams that cannot bear an owner reference
   pause: {annotation: %[3]s/paused}           # "true" on a custom resource: leave it alone
   reconcile: {annotation: %[3]s/reconcile}    # on a custom resource, a new value: look at it now
@@ -104,6 +105,9 @@ func (s *Conventions) own(name string, finalizes bool) string {
 	if s.Found && s.has.Hash.Annotation == "" && s.has.Hash.Label == "" {
 		line("hash: {annotation: %s/spec-hash}", s.Domain)
 	}
+	if s.Found && s.has.DownstreamName == nil {
+		line("downstreamName: {annotation: %s/downstream}", s.Domain)
+	}
 	if s.Found && s.has.Owner.Annotation == "" && finalizes {
 		line("owner: {annotation: %s/owner}", s.Domain)
 	}
@@ -115,7 +119,10 @@ func (s *Conventions) own(name string, finalizes bool) string {
 func (s *Conventions) marks() (labels, annotations []string) {
 	labels = append(slices.Collect(maps.Keys(s.has.Labels)), s.has.Hash.Label, s.Domain+"/managed-by")
 	annotations = append(slices.Collect(maps.Keys(s.has.Annotations)), s.has.Hash.Annotation, s.has.Owner.Annotation, s.Domain+"/spec-hash",
-		s.Domain+"/owner")
+		s.Domain+"/owner", s.Domain+"/downstream")
+	if s.has.DownstreamName != nil {
+		annotations = append(annotations, s.has.DownstreamName.Annotation)
+	}
 	return labels, annotations
 }
 

@@ -37,7 +37,13 @@ func keeper(p *compile.Pipeline) string {
 
 // recordHints are about data that nothing finds again once it does not show in the watches.
 func recordHints(c compile.Compiled) []config.Error {
-	if p := c.Pipeline; !p.StatusEnabled() || p.HasRows() || p.Config.Status.Downstreams != "" {
+	at, fix, lacks := "status.downstreams", "set it, such as status.downstreams: .status.downstreams",
+		"nothing records which objects exist: if conventions and names change, they may be made anew or left behind"
+	switch p := c.Pipeline; {
+	case (!p.StatusEnabled() || p.HasRows()) && p.NameKey() == "":
+		at, fix, lacks = "conventions", "name an annotation for it, such as conventions.downstreamName: {annotation: DOMAIN/downstream}",
+			"nothing says of which downstream an object is: if one is renamed or removed from the config, its objects may count as another one's"
+	case !p.StatusEnabled(), p.HasRows(), p.Config.Status.Downstreams != "":
 		return nil
 	}
 	for _, d := range c.Pipeline.Downstreams {
@@ -52,8 +58,7 @@ func recordHints(c compile.Compiled) []config.Error {
 			what = "is a " + gk.Kind
 		}
 		if what != "" {
-			return []config.Error{*c.File.Errorf("status.downstreams", "set it, such as status.downstreams: .status.downstreams",
-				"downstream %s %s, and nothing records which objects exist: if conventions and names change, they may be made anew or left behind", d.Name, what)}
+			return []config.Error{*c.File.Errorf(at, fix, "downstream %s %s, and %s", d.Name, what, lacks)}
 		}
 	}
 	return nil
