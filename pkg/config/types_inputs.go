@@ -44,15 +44,12 @@ type InputList struct {
 // AllNamespaces is what list.namespaces of an input has for all namespaces.
 const AllNamespaces = "*"
 
-// Everywhere reports whether the list has objects of all namespaces.
-func (l *InputList) Everywhere() bool { return slices.Contains(l.Namespaces, AllNamespaces) }
-
 // In returns the namespaces in which the objects of an input can be, if upstreams are watched in those given; none means all.
 func (in Input) In(watched []string, upstreamNamespaced bool) []string {
 	switch {
 	case in.Namespace != "":
 		return []string{in.Namespace}
-	case in.List != nil && in.List.Everywhere():
+	case in.List != nil && slices.Contains(in.List.Namespaces, AllNamespaces):
 		return nil
 	case in.List != nil && len(in.List.Namespaces) > 0:
 		return in.List.Namespaces

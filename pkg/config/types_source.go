@@ -18,15 +18,6 @@ type Source struct {
 	WriteDSNFrom *DSNFrom `json:"writeDSNFrom,omitempty"`
 }
 
-// WriteDSN is where the connection string is with which states are written to a database server.
-func (s *Source) WriteDSN() DSNFrom {
-	if s.WriteDSNFrom != nil {
-		return *s.WriteDSNFrom
-	}
-	server, _ := s.Server()
-	return server.DSNFrom
-}
-
 // Rows are the rows of a query.
 type Rows struct {
 	// Postgres is a PostgreSQL database.

@@ -72,7 +72,11 @@ func newWriteBack(s *session) *writeBack {
 	if src.SQLite != nil {
 		o.Driver, o.DSN = source.SQLiteWriter, func(context.Context) (string, error) { return src.SQLite.Path, nil }
 	} else {
-		from, objects := src.WriteDSN(), s.engine.connections.Objects(s.generation.acting)
+		server, _ := src.Server()
+		from, objects := server.DSNFrom, s.engine.connections.Objects(s.generation.acting)
+		if src.WriteDSNFrom != nil {
+			from = *src.WriteDSNFrom
+		}
 		o.DSN = func(ctx context.Context) (string, error) { return informers.ReadDSN(ctx, from, objects) }
 		if o.Driver = source.PostgresWriter; src.MySQL != nil {
 			o.Driver = source.MySQLWriter

@@ -335,32 +335,23 @@ func (d *derivation) release(op *config.Operator) error {
 	if len(op.Conventions.Finalizers()) == 0 || op.Source != nil {
 		return nil
 	}
-	up, err := d.kind(op.Watch.APIVersion, op.Watch.Kind)
-	if err != nil {
+	allow := func(apiVersion, kind string, to config.TargetNamespaces, why string) error {
+		k, err := d.kind(apiVersion, kind)
+		if err == nil {
+			d.allow(d.Process, op.Metadata.Name, targetPlaces(op, k, to), of(resourceOf(k), why), "list", "patch")
+			d.askWhetherGone(k)
+		}
 		return err
 	}
-	allow := func(places []string, k *kinds.Kind, why string) {
-		d.allow(d.Process, op.Metadata.Name, places, of(resourceOf(k), why), "list", "patch")
-		d.askWhetherGone(k)
-	}
-	allow(placesOf(op.Watch.Namespaces, up.Namespaced), up, "the finalizer of upstreams")
-	if b := op.Deletion.Before; b != nil {
-		k, err := d.kind(b.APIVersion, b.Kind)
-		if err != nil {
-			return err
-		}
-		allow(targetPlaces(op, k, b.TargetNamespaces), k, "the finalizer of deletion.before")
+	watched := config.TargetNamespaces{From: config.NamespacesSame}
+	err := allow(op.Watch.APIVersion, op.Watch.Kind, watched, "the finalizer of upstreams")
+	if b := op.Deletion.Before; err == nil && b != nil {
+		err = allow(b.APIVersion, b.Kind, b.TargetNamespaces, "the finalizer of deletion.before")
 	}
 	for i := range op.Downstreams {
-		down := &op.Downstreams[i]
-		if !down.OutlivesUpstream() {
-			continue
+		if down := &op.Downstreams[i]; err == nil && down.OutlivesUpstream() {
+			err = allow(down.APIVersion, down.Kind, down.TargetNamespaces, "owner references of downstream "+down.Name+", which is kept")
 		}
-		k, err := d.kind(down.APIVersion, down.Kind)
-		if err != nil {
-			return err
-		}
-		allow(targetPlaces(op, k, down.TargetNamespaces), k, "owner references of downstream "+down.Name+", which is kept")
 	}
-	return nil
+	return err
 }

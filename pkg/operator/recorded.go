@@ -116,19 +116,6 @@ func (s *Settings) EverRecorded(upstream *unstructured.Unstructured) []status.Re
 	return status.RecordedFrom(list)
 }
 
-// RecordedBaseline is the projection that our last apply of live returned, as the upstream's status records it for that very
-// object and document; nil if it does not. A status that is written like any other field of the upstream is not believed.
-func (s *Settings) RecordedBaseline(r *status.Recorded, live *drift.Live) *drift.Sum {
-	if r == nil || !s.TrustsStatus() || r.Hash == "" || r.UID != live.UID || r.Hash != live.Hash {
-		return nil
-	}
-	sum, ok := drift.ParseSum(r.Baseline)
-	if !ok {
-		return nil
-	}
-	return &sum
-}
-
 // RefOf is where a live object is.
 func RefOf(live *drift.Live) Ref { return Ref{Namespace: live.Namespace, Name: live.Name} }
 

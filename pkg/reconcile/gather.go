@@ -121,7 +121,7 @@ func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded
 	if m := r.record.objects; slices.ContainsFunc(m, func(o *objectMemory) bool { return o.downstream == i && o.uid == live.UID }) {
 		return "", ""
 	}
-	sibling = decide.SiblingAt(r.Pipeline.Settings, r.record.desired, i, live, r.known(r.Pipeline.EverRecorded(r.upstream)))
+	sibling = decide.SiblingAt(r.Pipeline.Settings, r.record.desired, i, live, knownBy(r, r.Pipeline.EverRecorded(r.upstream)))
 	if sibling == "" {
 		return "", ""
 	}
@@ -129,9 +129,9 @@ func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded
 	return sibling, fmt.Sprintf("%s exists and is of downstream %s: what it keeps does not change hands with a name, so use a free one in between", at, sibling)
 }
 
-// known says of which downstream each object is: what it says itself, what a status records for certain, and what only this process knows. What
+// knownBy says of which downstream each object is: what it says itself, what a status records for certain, and what only this process knows. What
 // the status only guesses comes last.
-func (r *reconciliation) known(recorded []status.Recorded) (list []status.Recorded) {
+func knownBy(r *reconciliation, recorded []status.Recorded) (list []status.Recorded) {
 	s, has := r.Pipeline.Settings, map[types.UID]bool{}
 	add := func(rec status.Recorded) {
 		if rec.UID == "" || !has[rec.UID] {
@@ -194,7 +194,14 @@ func (r *reconciliation) baseline(k int, live *drift.Live, rec *status.Recorded)
 	if sum, known := r.record.baseline(k, live.UID); known {
 		return sum
 	}
-	return r.Pipeline.RecordedBaseline(rec, live)
+	// A status that is written like any other field of the upstream is not believed.
+	if rec == nil || !r.Pipeline.TrustsStatus() || rec.Hash == "" || rec.UID != live.UID || rec.Hash != live.Hash {
+		return nil
+	}
+	if sum, ok := drift.ParseSum(rec.Baseline); ok {
+		return &sum
+	}
+	return nil
 }
 
 // trustUntil sets until when a response counts for an object that the cache does not show: if the cache never shows it, only

@@ -60,7 +60,7 @@ func (r *reconciliation) findLeftovers(w *operator.Desired, owned [][]*drift.Liv
 			known[w.uid] = w.home()
 		}
 	}
-	left := decide.Leftovers(r.Pipeline.Settings, r.upstream.GetUID(), w, owned, r.known(r.recorded()), known)
+	left := decide.Leftovers(r.Pipeline.Settings, r.upstream.GetUID(), w, owned, knownBy(r, r.recorded()), known)
 	before := r.record.unusual.get().left
 	var now []witness
 	for i := range left {
