@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// readMarks sets who applied the owner marks, and the name of the downstream, where that is ours. Only the exact paths of the marks count, and only as owned places: when an object
-// is created, the API server removes these from the entries that the client sent, but keeps paths that the object does not
+// readMarks sets who applied the owner marks, and the name of the downstream, where that is ours. Only the exact paths of the marks count,
+// and only as owned places: when an object is created, the API server removes these from the entries that the client sent, but keeps paths that the object does not
 // have.
 func (v *View) readMarks(l *Live, u *unstructured.Unstructured, es []entry) {
 	annotation := v.ownerAnnotation(u)

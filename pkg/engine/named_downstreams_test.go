@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +79,10 @@ func TestObjectsNameTheirDownstream(t *testing.T) {
 			start(t, testkit.Config(t), conf).ready()
 			<-time.After(10 * time.Minute)
 			row.check(t, ns, one, two)
+			left := strings.Contains(fmt.Sprint(testkit.Get(t, widgets, ns, "a").Object["status"]), "Leftover")
+			if want := strings.Contains(row.reason, "leaves"); left != want {
+				t.Errorf("the status says of something that it is left over: %t, want %t", left, want)
+			}
 		}))
 	}
 }

@@ -105,6 +105,8 @@ type Input struct {
 	Unread []Owned
 	// Forgotten are what the config has forgotten, where one of Leftovers or of them contains others, or the upstream is being deleted.
 	Forgotten []ForgottenObject
+	// Unrecorded are objects that say that they are of a downstream that the config no longer has, and that the status does not record.
+	Unrecorded []status.Recorded
 	// Others are what would be deleted with Leftovers, and belongs to other upstreams.
 	Others []OtherObject
 	// HasFinalizer is true if the upstream has the config's finalizer, current or previous.

@@ -34,6 +34,6 @@ func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unst
 	}
 	decision := decide.Decide(l.Pipeline.Settings, l.gather(ctx))
 	results := l.results(decision)
-	l.upstream.Object["status"] = l.Pipeline.Report(ctx, l.upstream, l.inputsRead(), w, results, decision.Leftovers, metav1.NewTime(l.now)).Status
+	l.upstream.Object["status"] = l.Pipeline.Report(ctx, l.upstream, l.inputsRead(), w, results, decision.Leftovers, nil, metav1.NewTime(l.now)).Status
 	return w, k, l.recordedAs(l.recorded(), k), nil
 }

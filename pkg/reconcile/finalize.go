@@ -169,7 +169,7 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (operator.Input, er
 	}
 	r.unwatched = r.unwatched || len(missing) > 0
 	in.Leftovers, in.Unread = append(in.Leftovers, missing...), r.unread
-	in.Others = findOthers(ctx, r, in.Leftovers)
+	in.Others, in.Unrecorded = findOthers(ctx, r, in.Leftovers), unrecorded(r)
 	in.Forgotten, err = findContents(ctx, r, in.Leftovers)
 	return in, err
 }

@@ -29,7 +29,7 @@ func (r *reconciliation) finish(ctx context.Context, d operator.Decision) time.D
 	}
 	results := r.results(d)
 	r.countStates(r.record, statesOf(results))
-	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.desired, results, r.leftToReport(d), metav1.NewTime(r.now))
+	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.desired, results, r.leftToReport(d), unrecorded(r), metav1.NewTime(r.now))
 	report, told := r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(results, d.Leftovers) })
 	r.eventOutcomes(d, told)
 	r.reportRow(report.Row)

@@ -45,7 +45,7 @@ func (r *reconciliation) gather(ctx context.Context) operator.Input {
 	in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own operator.Owned) bool {
 		return slices.ContainsFunc(in.Facts, func(f operator.Facts) bool { return f.Live != nil && f.Live.UID == own.Live.UID })
 	})
-	in.Others = findOthers(ctx, r, in.Leftovers)
+	in.Others, in.Unrecorded = findOthers(ctx, r, in.Leftovers), unrecorded(r)
 	return in
 }
 
@@ -138,17 +138,7 @@ func knownBy(r *reconciliation, recorded []status.Recorded) (list []status.Recor
 			has[rec.UID], list = true, append(list, rec)
 		}
 	}
-	if s.NameKey() != "" {
-		for i, d := range s.Downstreams {
-			for _, live := range r.Cache.OwnedBy(i, r.upstream.GetUID()) {
-				if live.Downstream != "" && marks.Marked(live, r.upstream.GetUID()) {
-					rec := s.RecordAt(d, operator.RefOf(live), live.UID, "", "")
-					rec.Name = live.Downstream
-					add(rec)
-				}
-			}
-		}
-	}
+	eachNamed(r, func(_ int, rec status.Recorded) { add(rec) })
 	for _, rec := range recorded {
 		if !rec.Guessed {
 			add(rec)
@@ -253,17 +243,47 @@ func (r *reconciliation) ownedByDownstream() [][]*drift.Live {
 	owned, forgotten := r.withWitnessed(owned), r.Pipeline.Forgotten(r.upstream)
 	for i := range owned {
 		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
-			return isForgotten(r.Pipeline.Settings, i, live) ||
+			return isForgotten(r.Pipeline.Settings, i, live.Downstream) ||
 				slices.ContainsFunc(forgotten, func(recorded status.Recorded) bool { return recorded.UID == live.UID })
 		})
 	}
 	return owned
 }
 
+// eachNamed calls use with what is to be recorded of each object of the upstream that says itself of which downstream it is; i is one of its
+// kind.
+func eachNamed(r *reconciliation, use func(i int, rec status.Recorded)) {
+	s := r.Pipeline.Settings
+	for i, d := range s.Downstreams {
+		if s.NameKey() == "" {
+			return
+		}
+		for _, live := range r.Cache.OwnedBy(i, r.upstream.GetUID()) {
+			if live.Downstream != "" && marks.Marked(live, r.upstream.GetUID()) {
+				rec := s.RecordAt(d, operator.RefOf(live), live.UID, "", "")
+				rec.Name = live.Downstream
+				use(i, rec)
+			}
+		}
+	}
+}
+
+// unrecorded is Input.Unrecorded.
+func unrecorded(r *reconciliation) (list []status.Recorded) {
+	recorded := r.Pipeline.EverRecorded(r.upstream)
+	eachNamed(r, func(i int, rec status.Recorded) {
+		same := func(other status.Recorded) bool { return other.UID == rec.UID }
+		if isForgotten(r.Pipeline.Settings, i, rec.Name) && !slices.ContainsFunc(recorded, same) && !slices.ContainsFunc(list, same) {
+			list = append(list, rec)
+		}
+	})
+	return list
+}
+
 // isForgotten reports whether an object of the kind of downstream i says that it is of one that the config no longer has, or has with another kind.
-func isForgotten(s *operator.Settings, i int, live *drift.Live) bool {
-	home := s.IndexOf(live.Downstream)
-	return live.Downstream != "" && (home < 0 || s.Downstreams[home].GVK().GroupKind() != s.Downstreams[i].GVK().GroupKind())
+func isForgotten(s *operator.Settings, i int, name string) bool {
+	home := s.IndexOf(name)
+	return name != "" && (home < 0 || s.Downstreams[home].GVK().GroupKind() != s.Downstreams[i].GVK().GroupKind())
 }
 
 // owned lists every live object of the upstream.

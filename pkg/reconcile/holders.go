@@ -25,7 +25,7 @@ func isHolder(s *operator.Settings, own operator.Owned) bool {
 // findContents reads what the status records of downstreams that the config no longer has, if one of these objects or of left contains
 // others, or left is to be deleted with the upstream. What may not be read counts as what must be kept. What could not be read is among them too, with an error.
 func findContents(ctx context.Context, r *reconciliation, left []operator.Owned) (found []operator.ForgottenObject, failed error) {
-	recorded := r.Pipeline.Forgotten(r.upstream)
+	recorded := append(r.Pipeline.Forgotten(r.upstream), unrecorded(r)...)
 	holds := func(own operator.Owned) bool { return isHolder(r.Pipeline.Settings, own) }
 	has := slices.ContainsFunc(left, holds) || r.upstream.GetDeletionTimestamp() != nil && len(left) > 0
 	for _, rec := range recorded {

@@ -20,7 +20,7 @@ func (r *reconciliation) noteCountedInSync(ctx context.Context, d operator.Decis
 	if r.Shards != nil || !r.onlyEventsMatter() || !isInSync(d) {
 		return
 	}
-	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.desired, r.results(d), nil, metav1.NewTime(r.now))
+	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.desired, r.results(d), nil, unrecorded(r), metav1.NewTime(r.now))
 	if report.Status != nil && len(report.Dropped) == 0 && !report.TookTooLong && !r.needsStatusWrite(report) {
 		r.noteInSync(ctx, d, report.Verdict, r.nextReconciliation(d))
 	}

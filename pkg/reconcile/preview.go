@@ -239,7 +239,7 @@ func (t *dryRun) addLeftovers(list []operator.Outcome) {
 
 // findForgotten reads objects that the status records and that belong to no downstream of the config.
 func (t *dryRun) findForgotten(ctx context.Context) {
-	for _, r := range t.Pipeline.Forgotten(t.upstream) {
+	for _, r := range append(t.Pipeline.Forgotten(t.upstream), unrecorded(t.reconciliation)...) {
 		if slices.ContainsFunc(t.finding.Changes, func(c preview.Change) bool { return c.Live != nil && c.Live.UID == r.UID }) {
 			continue
 		}

@@ -34,7 +34,7 @@ func (r *Reconciler) Rehearse(ctx context.Context, ref operator.Ref) time.Durati
 	_, d := l.firstDecision(ctx)
 	results := l.results(d)
 	r.countStates(l.record, statesOf(results))
-	report := r.Pipeline.Report(ctx, l.upstream, l.inputsRead(), l.record.desired, results, d.Leftovers, metav1.NewTime(l.now))
+	report := r.Pipeline.Report(ctx, l.upstream, l.inputsRead(), l.record.desired, results, d.Leftovers, unrecorded(l), metav1.NewTime(l.now))
 	r.countVerdict(l.record, report.Verdict)
 	return 0
 }

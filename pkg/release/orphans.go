@@ -26,12 +26,12 @@ func (r *Releaser) orphans(ctx context.Context, f *load.File, client *apply.Clie
 	for i := range f.Downstreams {
 		d := &f.Downstreams[i]
 		gvk := schema.FromAPIVersionAndKind(d.APIVersion, d.Kind)
-		if d.Kind == "" || d.APIVersion == "" || !d.OutlivesUpstream() || done[gvk] {
+		if gvk.Kind == "" || gvk.Version == "" || !d.OutlivesUpstream() || done[gvk] {
 			continue
 		}
 		done[gvk] = true
 		all := !slices.ContainsFunc(f.Downstreams, func(o config.Downstream) bool {
-			return o.APIVersion == d.APIVersion && o.Kind == d.Kind && !o.OwnsFields() && o.DeletionPolicy != config.DeletionOrphan
+			return o.APIVersion == d.APIVersion && o.Kind == d.Kind && !o.OwnsFields() && !o.OutlivesUpstream()
 		})
 		kind, err := r.Kinds.Kind(gvk)
 		if kinds.IsNotDefined(err) {
@@ -40,13 +40,7 @@ func (r *Releaser) orphans(ctx context.Context, f *load.File, client *apply.Clie
 		if err != nil {
 			return err
 		}
-		at := namespaces
-		switch to := d.TargetNamespaces; {
-		case !kind.Namespaced || to.From == config.NamespacesAny:
-			at = []string{""}
-		case to.From == config.NamespacesList:
-			at = to.Names
-		}
+		at := namespacesOf(d, kind, namespaces)
 		one := &release{Releaser: r, client: client, gvr: kind.GVR}
 		for _, ns := range at {
 			if err := one.keep(ctx, f, ns, all); apierrors.IsForbidden(err) {
@@ -58,6 +52,17 @@ func (r *Releaser) orphans(ctx context.Context, f *load.File, client *apply.Clie
 		}
 	}
 	return nil
+}
+
+// namespacesOf are those in which objects of a downstream may be; "" for all.
+func namespacesOf(d *config.Downstream, kind *kinds.Kind, watched []string) []string {
+	switch to := d.TargetNamespaces; {
+	case !kind.Namespaced || to.From == config.NamespacesAny:
+		return []string{""}
+	case to.From == config.NamespacesList:
+		return to.Names
+	}
+	return watched
 }
 
 // keep takes the references to upstreams off the operator's objects in a namespace; of a mixed kind it only names them.

@@ -30,23 +30,16 @@ func checkConventions(v *validator) {
 	if c.Owner.Annotation != "" {
 		checkKey(v, "conventions.owner.annotation", c.Owner.Annotation)
 	}
-	if c.DownstreamName != nil && v.required("conventions.downstreamName.annotation", c.DownstreamName.Annotation, "name the annotation") {
-		checkKey(v, "conventions.downstreamName.annotation", c.DownstreamName.Annotation)
-	}
 	if c.Finalizer != "" {
 		checkFinalizer(v, "conventions.finalizer", c.Finalizer)
 	}
-	if c.Pause != nil && v.required("conventions.pause.annotation", c.Pause.Annotation, "name the annotation") {
-		checkKey(v, "conventions.pause.annotation", c.Pause.Annotation)
-	}
-	if c.Reconcile != nil && v.required("conventions.reconcile.annotation", c.Reconcile.Annotation, "name the annotation") {
-		checkKey(v, "conventions.reconcile.annotation", c.Reconcile.Annotation)
-	}
-	if c.ActivationToken != nil && v.required("conventions.activationToken.annotation", c.ActivationToken.Annotation, "name the annotation") {
-		checkKey(v, "conventions.activationToken.annotation", c.ActivationToken.Annotation)
-	}
-	if c.Shard != nil && v.required("conventions.shard.label", c.Shard.Label, "name the label") {
-		checkKey(v, "conventions.shard.label", c.Shard.Label)
+	named := map[string]bool{"downstreamName.annotation": true, "pause.annotation": true, "reconcile.annotation": true,
+		"activationToken.annotation": true, "shard.label": true}
+	for _, key := range c.Keys() {
+		_, what, _ := strings.Cut(key.Path, ".")
+		if named[key.Path] && v.required("conventions."+key.Path, key.Annotation+key.Label, "name the "+what) {
+			checkKey(v, "conventions."+key.Path, key.Annotation+key.Label)
+		}
 	}
 	checkPrevious(v)
 	checkDistinct(v)

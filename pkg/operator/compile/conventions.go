@@ -1,8 +1,8 @@
 package compile
 
 import (
-	"maps"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 

@@ -77,7 +77,7 @@ func TestReportTookTooLong(t *testing.T) {
 				w := p.Render(t.Context(), up, desired.Inputs{})
 				results := []operator.Result{{Outcome: operator.Outcome{State: operator.StateInSync},
 					Live: &drift.Live{UID: "1", Name: "page", Namespace: "b", Status: kstatus.CurrentStatus}}}
-				report := p.Report(t.Context(), up, desired.Inputs{}, w, results, nil, metav1.Now())
+				report := p.Report(t.Context(), up, desired.Inputs{}, w, results, nil, nil, metav1.Now())
 				if report.TookTooLong != want || w.TookTooLong() {
 					t.Errorf("took too long: %v, want %v: %v", report.TookTooLong, want, report.Conditions)
 				}

@@ -50,7 +50,7 @@ func carryGenerated(s *operator.Settings, in operator.Input, out *operator.Decis
 // whyNew says why an object for which no predecessor is known gets new values though the upstream may have had some; empty if it had none.
 func whyNew(s *operator.Settings, in operator.Input, o operator.Outcome, others []*drift.Live, f *operator.Facts) string {
 	d := s.Downstreams[o.Downstream]
-	switch old := justForgotten(s, in.Upstream, d); {
+	switch old := justForgotten(s, in, d); {
 	case len(others) > 0:
 		return fmt.Sprintf("which of the replaced objects had the last one cannot be told (%s)", refsOf(others))
 	case f.RecordedUID != "" && (o.Live == nil || o.Live.UID != f.RecordedUID):
@@ -71,8 +71,8 @@ func rank(live *drift.Live, uid types.UID) int {
 
 // justForgotten names an object of the kind of a downstream that is left over by this config: the downstream may be its own under another
 // name.
-func justForgotten(s *operator.Settings, upstream *unstructured.Unstructured, d *operator.Downstream) string {
-	for _, r := range s.Forgotten(upstream) {
+func justForgotten(s *operator.Settings, in operator.Input, d *operator.Downstream) string {
+	for _, r := range forgottenBy(s, in) {
 		if r.State != string(operator.StateLeftover) && operator.GroupKindOf(&r) == d.GVK().GroupKind() {
 			return fmt.Sprintf("%s %s of downstream %s", r.Kind, operator.Ref{Namespace: r.Namespace, Name: r.ObjectName}, r.Name)
 		}

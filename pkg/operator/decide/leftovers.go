@@ -194,8 +194,8 @@ func isTarget(s *operator.Settings, w *operator.Desired, i int, live *drift.Live
 	return false
 }
 
-// HomeOf says whose object live was, which was seen in the watch of downstream i and of none before it: what it says itself, what the status
-// records, else the first of its kind whose objects may be in that namespace.
+// HomeOf says whose object live was, which was seen in the watch of downstream i and of none before it: what it says itself, what the
+// status records, else the first of its kind whose objects may be in that namespace.
 func HomeOf(s *operator.Settings, i int, live *drift.Live, recorded []status.Recorded) (home int, certain bool) {
 	gk := s.Downstreams[i].GVK().GroupKind()
 	if j := s.IndexOf(live.Downstream); j >= 0 && s.Downstreams[j].GVK().GroupKind() == gk {

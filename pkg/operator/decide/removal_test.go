@@ -127,7 +127,7 @@ func TestRecordsWhatNoWatchShows(t *testing.T) {
 		in.Upstream.SetAnnotations(map[string]string{"tools.example.com/paused": "true"})
 		d := decide.Decide(p.Settings, in)
 		in.Upstream.Object["status"] = p.Report(t.Context(), in.Upstream, desired.Inputs{}, in.Desired,
-			[]operator.Result{{Outcome: d.Outcomes[0], Live: in.Facts[0].Live}}, d.Leftovers, metav1.NewTime(now)).Status
+			[]operator.Result{{Outcome: d.Outcomes[0], Live: in.Facts[0].Live}}, d.Leftovers, nil, metav1.NewTime(now)).Status
 		want := map[bool]types.UID{true: "live-0", false: liveUID}[unselected]
 		if r := p.Recorded(in.Upstream); len(r) != 1 || r[0].UID != want {
 			t.Errorf("unselected is %v: recorded is %+v, want %s", unselected, r, want)

@@ -47,7 +47,7 @@ func keptHolders(s *operator.Settings, in operator.Input, left []operator.Outcom
 // mayKeepHolder reports whether a deletion of the upstream may have to keep an object because of a forgotten one in it, for which only the
 // finalizer leaves time.
 func mayKeepHolder(s *operator.Settings, in operator.Input) bool {
-	forgotten := s.Forgotten(in.Upstream)
+	forgotten := forgottenBy(s, in)
 	if len(forgotten) == 0 {
 		return false
 	}
@@ -55,6 +55,11 @@ func mayKeepHolder(s *operator.Settings, in operator.Input) bool {
 		holds := func(other status.Recorded) bool { return r.Kind != "Namespace" || other.Namespace == r.ObjectName }
 		return IsHolder(r.APIVersion, r.Kind) && slices.ContainsFunc(forgotten, holds)
 	})
+}
+
+// forgottenBy lists what the config has forgotten, as the status or the objects themselves say.
+func forgottenBy(s *operator.Settings, in operator.Input) []status.Recorded {
+	return slices.Concat(s.Forgotten(in.Upstream), in.Unrecorded)
 }
 
 // holdUsed lets what is to be deleted or released wait for the objects that may still use it: those that come after it, and those that
@@ -250,8 +255,9 @@ func wanted(c *contents, outcomes []operator.Outcome) string {
 	return ""
 }
 
-// hold lets what is to be deleted wait for an object that is wanted, must stay, could not be read, or is of a custom kind. One that itself waits for what is to
-// be deleted, because it comes before it, is deleted with it.
+// hold lets what is to be deleted wait for an object that is wanted, must stay, could not be read, or is of a custom kind, whose operator may
+// have to work in a namespace before it is gone, which a terminating one refuses. One that itself waits for what is to be deleted, because
+// it comes before it, is deleted with it.
 func hold(c *contents, in operator.Input, holder *operator.Outcome, outcomes, left []operator.Outcome) {
 	collected := holder.State == operator.StateDelete && in.Upstream.GetDeletionTimestamp() != nil
 	if holder.Action != operator.ActionDelete && !holder.GoesLater && !collected {
@@ -269,10 +275,8 @@ func hold(c *contents, in operator.Input, holder *operator.Outcome, outcomes, le
 	before := allBefore(c.Settings, holder.Downstream)
 	for _, o := range left {
 		goesBefore := o.GoesLater && slices.Contains(before, o.Downstream)
-		stays := o.Action == operator.ActionNone && !o.Live.Deleting && o.State != operator.StateDelete
-		// Its operator may have to work in the namespace before it is gone, which a terminating one refuses.
 		isCustom := !kinds.IsBuiltin(c.Downstreams[o.Downstream].GVK().GroupKind())
-		if (stays || isCustom) && !goesBefore && has(c, o.Downstream, o.Target) {
+		if (isCustom || mustStay(o)) && !goesBefore && has(c, o.Downstream, o.Target) {
 			wait(named(c.Settings, o.Downstream, o.Target), "is gone")
 			return
 		}
@@ -287,6 +291,11 @@ func hold(c *contents, in operator.Input, holder *operator.Outcome, outcomes, le
 			holder.RequeueAfter = othersAgain
 		}
 	}
+}
+
+// mustStay reports whether an object that was to go stays for now.
+func mustStay(o operator.Outcome) bool {
+	return o.Action == operator.ActionNone && !o.Live.Deleting && o.State != operator.StateDelete
 }
 
 // othersAgain is when it is seen whether what belongs to another upstream still does: events of the object say when it is

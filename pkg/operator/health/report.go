@@ -43,12 +43,13 @@ func (c *Checks) liveByName(results []operator.Result) map[string]any {
 }
 
 // Report computes the upstream's status from the results of its downstreams, and what is left over of those with several objects. in are
-// the inputs that w was made with; now is the transition time of conditions that change.
+// the inputs that w was made with; unrecorded is Input.Unrecorded; now is the transition time of conditions that change.
 func (c *Checks) Report(
-	ctx context.Context, upstream *unstructured.Unstructured, in desired.Inputs, w *operator.Desired, results []operator.Result, left []operator.Outcome, now metav1.Time,
+	ctx context.Context, upstream *unstructured.Unstructured, in desired.Inputs, w *operator.Desired, results []operator.Result, left []operator.Outcome,
+	unrecorded []status.Recorded, now metav1.Time,
 ) report.Report {
 	budget, vars := rules.NewBudget(ctx), c.VarsOf(upstream, in)
-	return report.Of(c.Settings, upstream, w, results, left, now, report.Programs{
+	return report.Of(c.Settings, upstream, w, results, left, unrecorded, now, report.Programs{
 		Health: func(k int) status.Fact {
 			return c.objectHealth(w, k, results[k].Live, in, vars, budget)
 		},

@@ -130,9 +130,10 @@ func isAwaitedPlace(s *operator.Settings, w *operator.Desired, left operator.Out
 // keepForgotten adds what the config has forgotten to what is recorded of its downstreams, so that it is reported, and never
 // taken for what one of them has left behind. Where the config has the name with another kind, which a list may have as its key, the
 // name gets the kind.
-func keepForgotten(s *operator.Settings, recorded []status.Recorded, upstream *unstructured.Unstructured) []status.Recorded {
+func keepForgotten(s *operator.Settings, recorded []status.Recorded, upstream *unstructured.Unstructured, unrecorded ...status.Recorded,
+) []status.Recorded {
 	all := recorded
-	for _, r := range s.Forgotten(upstream) {
+	for _, r := range append(s.Forgotten(upstream), unrecorded...) {
 		if slices.ContainsFunc(all, func(have status.Recorded) bool { return have.UID == r.UID }) {
 			continue
 		}

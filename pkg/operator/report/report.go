@@ -110,11 +110,11 @@ type FieldResult struct {
 	Err   error
 }
 
-// Of computes the upstream's status from the results of its downstreams, and what is left over of those with several objects. now is the
-// transition time of conditions that change.
+// Of computes the upstream's status from the results of its downstreams, and what is left over of those with several objects. unrecorded is
+// Input.Unrecorded; now is the transition time of conditions that change.
 func Of(s *operator.Settings,
 	upstream *unstructured.Unstructured, w *operator.Desired, results []operator.Result, left []operator.Outcome,
-	now metav1.Time, programs Programs,
+	unrecorded []status.Recorded, now metav1.Time, programs Programs,
 ) Report {
 	summary := summary(s, upstream)
 	frozen := pause(s, &summary, upstream)
@@ -140,7 +140,7 @@ func Of(s *operator.Settings,
 	report.Facts = operator.ByDownstream(facts)
 	recorded = recordLeft(s, recorded, left, w, results, before)
 	summary.Downstreams = report.Facts
-	report.draft = &draft{summary: summary, before: before, recorded: keepForgotten(s, recorded, upstream), now: now, frozen: frozen}
+	report.draft = &draft{summary: summary, before: before, recorded: keepForgotten(s, recorded, upstream, unrecorded...), now: now, frozen: frozen}
 	if report.Invalid || frozen != nil { // they would speak of what was refused
 		report.draft.fields = currentValues(s.StatusFields, upstream)
 	} else {

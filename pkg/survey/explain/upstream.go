@@ -27,8 +27,12 @@ func (e *explanation) take(ctx context.Context, p *compile.Pipeline, f *preview.
 		up.Downstreams = append(up.Downstreams, e.downstream(ctx, p, f, c, stateIn(recorded, p, c), brief))
 	}
 	for _, r := range f.Forgotten {
-		up.LeftOver = append(up.LeftOver, fmt.Sprintf("%s: left over: the status records it for downstream %s, which the config no longer "+
-			"has, or has with another kind", findings.Forgotten(r), r.Name))
+		says := "the status records it for"
+		if r.State == "" {
+			says = "it says that it is of"
+		}
+		up.LeftOver = append(up.LeftOver, fmt.Sprintf("%s: left over: %s downstream %s, which the config no longer "+
+			"has, or has with another kind", findings.Forgotten(r), says, r.Name))
 	}
 }
 
