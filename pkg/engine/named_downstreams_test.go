@@ -55,9 +55,20 @@ func TestObjectsNameTheirDownstream(t *testing.T) {
 				testkit.Patch(t, secretKind, ns, "a-two", "somebody", `{"metadata":{"finalizers":null}}`)
 				waitGone(t, secretKind, ns, "a-one")
 			}},
+		{"of objects that are never changed, one was made before they had names", down("one", "Secret", "    updatePolicy: CreateOnly\n"+random+named("one")) +
+			down("two", "Secret", "    updatePolicy: CreateOnly\n"+random+named("two")), down("two", "Secret", random+named("two")), "{}",
+			func(t *testing.T, ns, one, two string) {
+				secretText(t, ns, "a-one", "password", equals(one))
+				secretText(t, ns, "a-two", "password", equals(two))
+			}},
 	} {
 		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
 			head, tail := around(t, fill(widgetConfig, ns, name))
+			if strings.Contains(row.reason, "before they had names") {
+				old := start(t, testkit.Config(t), head+row.before+tail).ready()
+				applyReady(t, ns, "a", "{}")
+				old.halt()
+			}
 			tail = replaceOnce(t, tail, "  hash:", "  downstreamName: {annotation: op.example.com/of}\n  hash:")
 			r := start(t, testkit.Config(t), head+row.before+tail).ready()
 			testkit.Apply(t, ns, widget("a", "{}"))

@@ -24,6 +24,8 @@ func decideLeftovers(s *operator.Settings, in operator.Input, out *operator.Deci
 		current := weakest(successors, own.Downstream)
 		o := leftover(in, own)
 		switch mayHave := mayHaveLost(s, own, outcomes); {
+		case isNameless(s, own):
+			o.State, o.Message = operator.StateSuperseded, "it stays: nothing says of which downstream it is; delete it if nothing needs it"
 		case mayHave != "":
 			o.State, o.Action = operator.StateSuperseded, operator.ActionRelease
 			o.Message = "it may have the last value of " + mayHave + ": it is kept, and is yours from now on"
@@ -58,6 +60,12 @@ func decideLeftovers(s *operator.Settings, in operator.Input, out *operator.Deci
 			c.State, c.Action, c.Message, c.RequeueAfter = operator.StateContested, operator.ActionNone, o.Message, o.RequeueAfter
 		}
 	}
+}
+
+// isNameless reports whether nothing says of which downstream an object is, though objects say that themselves by the config: it is from before
+// that, and may be of one that the config has no more.
+func isNameless(s *operator.Settings, own operator.Owned) bool {
+	return s.NameKey() != "" && own.Live.Downstream == "" && !own.Certain && !own.Live.Deleting && !s.Downstreams[own.Downstream].OwnsFields()
 }
 
 // mayHaveLost names the object that is about to get new values though an object at no target may have the last ones; empty
@@ -172,7 +180,8 @@ func Leftovers(s *operator.Settings,
 				continue
 			}
 			seen[live.UID] = true
-			left = append(left, operator.Owned{Downstream: home, Live: live, Recorded: certain || isKnown, Certain: certain || soleOfKind(s, i)})
+			left = append(left, operator.Owned{Downstream: home, Live: live, Recorded: certain || isKnown,
+				Certain: certain || soleOfKind(s, i) && (s.NameKey() == "" || s.Downstreams[home].OwnsFields())})
 		}
 	}
 	slices.SortStableFunc(left, func(a, b operator.Owned) int { // what is confirmed, and said, must not depend on the order of the cache
