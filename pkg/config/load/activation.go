@@ -13,10 +13,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/validate"
 )
 
-// ActivationFile is a file of kind Activation, and the operators that follow it.
+// ActivationFile is a file of kind Activation.
 type ActivationFile struct {
 	config.Activation
-	Operators []*File
 
 	file *File
 }
@@ -56,7 +55,7 @@ func (a *ActivationFile) Digest() string {
 // Follows is the activation that the operator follows, by Activations; nil for none.
 func (f *File) Follows() *ActivationFile { return f.follows }
 
-// Activations returns the activations in the files that o names, each with the operators that follow it. The errors are
+// Activations returns the activations in the files that o names, and notes in operators which one they follow. The errors are
 // those of files of kind Activation, and of operators whose activation is missing or has errors, which must not be run either:
 // Operators reports the others.
 func Activations(o Options, operators []*File) ([]*ActivationFile, config.Errors) {
@@ -92,7 +91,6 @@ func Activations(o Options, operators []*File) ([]*ActivationFile, config.Errors
 		if a == nil {
 			continue
 		}
-		a.Operators = append(a.Operators, f)
 		if a.DNS != nil && f.Conventions.ActivationToken != nil {
 			none := f.Errorf("conventions.activationToken", "remove it, or take a lock that gives a token", "activation %s is a name in DNS, "+
 				"which gives no token", a.Metadata.Name)

@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/document"
@@ -52,4 +53,34 @@ func (f *File) HelpersPos() (file string, line int) {
 		return f.Place(name), 1
 	}
 	return f.TextPos("helpers")
+}
+
+// identify refuses what is not of the kind that is wanted: nothing can be said about its other fields.
+func (f *File) identify(wanted string) *config.Error {
+	apiVersion, kind := f.Values["apiVersion"], f.Values["kind"]
+	holder := map[string]string{config.Kind: "an operator's", config.ConventionsKind: "a file of conventions"}[wanted]
+	group, _, _ := strings.Cut(config.APIVersion, "/")
+	a, _ := apiVersion.(string)
+	switch {
+	case a != config.APIVersion && strings.HasPrefix(a, group+"/"):
+		return f.Errorf("apiVersion", "write "+config.APIVersion, "unknown version %q", document.Clip(a))
+	case a != config.APIVersion:
+		return f.Errorf("apiVersion", "begin the file with apiVersion: "+config.APIVersion+" and kind: "+wanted,
+			"%s, not %s", given(apiVersion), holder)
+	case kind == config.ConventionsKind && wanted == config.Kind:
+		return f.Errorf("kind", "name the file in an operator's conventionsFile", "the file holds conventions, not an operator")
+	case kind == config.Kind && wanted == config.ConventionsKind:
+		return f.Errorf("kind", "name a file of kind: "+config.ConventionsKind+" in the operator's conventionsFile",
+			"the file holds an operator, not conventions")
+	case kind != wanted:
+		return f.Errorf("kind", "write kind: "+wanted, "%s, wanted %s", given(kind), wanted)
+	}
+	return nil
+}
+
+func given(v any) string {
+	if v == nil {
+		return "required value is missing"
+	}
+	return fmt.Sprintf("found %q", document.Clip(fmt.Sprint(v)))
 }

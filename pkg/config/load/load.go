@@ -1,7 +1,6 @@
 package load
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -12,24 +11,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/validate"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
-
-// Options says what to load.
-type Options struct {
-	// Files are config files, directories of them, or "-" for standard input.
-	Files []string
-	// Set are overrides as given on the command line: OPERATOR:path=value, the path in fieldpath's syntax, the
-	// value YAML. They win over Env, which wins over the files.
-	Set []string
-	// Env is the environment as os.Environ gives it. Only COROLLARY_SET_… counts here; see EnvPrefix.
-	Env []string
-	// Stdin is read for the file "-".
-	Stdin io.Reader
-	// Program is the version of this program, which configs may require; empty where it does not matter.
-	Program string
-	// Identity, if it is not empty, replaces the identity in activations. With Anybody they need none.
-	Identity string
-	Anybody  bool
-}
 
 // Operators reads the operators that o names, and the files that these name. It returns every operator that could be
 // made out, those with errors too (see File.Valid), in the order of the files, and all errors of all files, sorted.
@@ -131,48 +112,18 @@ func (f *File) isManifest() bool {
 		spelling.Closest(theirs, []string{group}) == ""
 }
 
-// identify refuses what is not of the kind that is wanted: nothing can be said about its other fields.
-func (f *File) identify(wanted string) *config.Error {
-	apiVersion, kind := f.Values["apiVersion"], f.Values["kind"]
-	holder := map[string]string{config.Kind: "an operator's", config.ConventionsKind: "a file of conventions"}[wanted]
-	group, _, _ := strings.Cut(config.APIVersion, "/")
-	a, _ := apiVersion.(string)
-	switch {
-	case a != config.APIVersion && strings.HasPrefix(a, group+"/"):
-		return f.Errorf("apiVersion", "write "+config.APIVersion, "unknown version %q", document.Clip(a))
-	case a != config.APIVersion:
-		return f.Errorf("apiVersion", "begin the file with apiVersion: "+config.APIVersion+" and kind: "+wanted,
-			"%s, not %s", given(apiVersion), holder)
-	case kind == config.ConventionsKind && wanted == config.Kind:
-		return f.Errorf("kind", "name the file in an operator's conventionsFile", "the file holds conventions, not an operator")
-	case kind == config.Kind && wanted == config.ConventionsKind:
-		return f.Errorf("kind", "name a file of kind: "+config.ConventionsKind+" in the operator's conventionsFile",
-			"the file holds an operator, not conventions")
-	case kind != wanted:
-		return f.Errorf("kind", "write kind: "+wanted, "%s, wanted %s", given(kind), wanted)
-	}
-	return nil
-}
-
-func given(v any) string {
-	if v == nil {
-		return "required value is missing"
-	}
-	return fmt.Sprintf("found %q", document.Clip(fmt.Sprint(v)))
-}
-
 // assign gives each override to the operator of that name. unnamed reports whether a file could not be read: then an
 // operator that seems to be missing may be in it.
 func assign(files []*File, overrides []override, unnamed bool) config.Errors {
 	var errs config.Errors
 	var known []string
 	for _, f := range files {
-		known = append(known, f.name())
+		known = append(known, f.operatorName())
 	}
 	for _, o := range overrides {
 		found := false
 		for _, f := range files {
-			if f.name() == o.operator {
+			if f.operatorName() == o.operator {
 				f.overrides = append(f.overrides, o)
 				found = true
 			}
@@ -185,8 +136,8 @@ func assign(files []*File, overrides []override, unnamed bool) config.Errors {
 	return errs
 }
 
-// name returns the name that the file gives its operator, which is how overrides address it.
-func (f *File) name() string {
+// operatorName returns the name that the file gives its operator, which is how overrides address it.
+func (f *File) operatorName() string {
 	meta, _ := f.Values["metadata"].(map[string]any)
 	s, _ := meta["name"].(string)
 	return s

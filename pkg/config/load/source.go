@@ -13,6 +13,24 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/document"
 )
 
+// Options says what to load.
+type Options struct {
+	// Files are config files, directories of them, or "-" for standard input.
+	Files []string
+	// Set are overrides as given on the command line: OPERATOR:path=value, the path in fieldpath's syntax, the
+	// value YAML. They win over Env, which wins over the files.
+	Set []string
+	// Env is the environment as os.Environ gives it. Only COROLLARY_SET_… counts here; see EnvPrefix.
+	Env []string
+	// Stdin is read for the file "-".
+	Stdin io.Reader
+	// Program is the version of this program, which configs may require; empty where it does not matter.
+	Program string
+	// Identity, if it is not empty, replaces the identity in activations. With Anybody they need none.
+	Identity string
+	Anybody  bool
+}
+
 // maxFile bounds the size of a config or template file; a ConfigMap holds 1 MiB.
 const maxFile = 8 << 20
 
