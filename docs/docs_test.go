@@ -115,7 +115,7 @@ func TestConditionsListEveryWord(t *testing.T) {
 		{"## Reasons of a failed request", `^Reason[A-Z]`, []string{"../pkg/apply"}},
 		{"## Reasons of the conditions", `^Reason[A-Z]`, []string{"../pkg/status"}},
 		{"## Events", `^Event[A-Z]`, []string{"../pkg/engine", "../pkg/reconcile"}},
-		{"## An operator as a whole", `^reason[A-Z]`, []string{"../pkg/engine"}},
+		{"## An operator as a whole", `^Reason[A-Z]`, []string{"../pkg/engine/state"}},
 	} {
 		t.Run(test.heading, func(t *testing.T) {
 			listed := rows(section(t, doc, test.heading))
@@ -162,7 +162,7 @@ func TestMetricsListEveryMetric(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range append(packages, "../pkg/reconcile/counters") {
+	for _, dir := range append(packages, "../pkg/engine/metrics", "../pkg/reconcile/counters") {
 		for _, file := range sources(t, dir) {
 			ast.Inspect(file, func(n ast.Node) bool {
 				call, ok := n.(*ast.CallExpr)

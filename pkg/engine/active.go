@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"github.com/corollary-dev/corollary/pkg/engine/state"
+	"github.com/corollary-dev/corollary/pkg/engine/work"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/informers/connections"
 	"github.com/corollary-dev/corollary/pkg/leadership"
@@ -126,8 +128,8 @@ const afterLoss = time.Second
 func (s *session) actWhileActive(live context.Context) {
 	t := s.generation.activation
 	if t == nil {
-		s.setReason(workingReason(s.pipeline), "")
-		s.work(live, live)
+		s.setReason(state.Working(s.pipeline), "")
+		s.reconcileWhile(live, live)
 		return
 	}
 	for s.waitForActivation(live) {
@@ -138,8 +140,8 @@ func (s *session) actWhileActive(live context.Context) {
 		if t.Preceded() {
 			s.actAfterAnother(acting)
 		}
-		s.setReason(workingReason(s.pipeline), "")
-		s.work(live, acting)
+		s.setReason(state.Working(s.pipeline), "")
+		s.reconcileWhile(live, acting)
 		if done(); live.Err() != nil {
 			return
 		}
@@ -150,13 +152,13 @@ func (s *session) actWhileActive(live context.Context) {
 // counted, but not carried out. Whatever was counted for guard before it may have changed.
 func (s *session) waitForActivation(live context.Context) bool {
 	for !s.isActive() {
-		s.setReason(reasonStandby, "")
+		s.setReason(state.ReasonStandby, "")
 		s.beginStandingBy(live)
 		s.Add(informers.PriorityBulk, 0, s.cache.Candidates(s.reconciler)...)
 		if !s.generation.activation.Wait(live) {
 			return false
 		}
-		s.pool.pass(interrupted, nil)
+		s.pool.Pass(work.Interrupted, nil)
 		if !s.passGuard(live) {
 			return false
 		}

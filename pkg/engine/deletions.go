@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/engine/state"
+	"github.com/corollary-dev/corollary/pkg/engine/work"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
@@ -62,13 +64,13 @@ func (s *session) awaitConfig(live context.Context, end context.CancelCauseFunc)
 		return
 	}
 	for wait := range s.engine.waits() {
-		if pause(live, wait); live.Err() != nil {
+		if work.Pause(live, wait); live.Err() != nil {
 			return
 		}
 		for _, k := range kindsOf(s.pipeline) {
 			s.engine.cluster.Invalidate(k.GVK)
 		}
-		if _, reason, err := s.generation.compile(); err == nil || reason == reasonKindMissing {
+		if _, reason, err := s.generation.compile(); err == nil || reason == state.ReasonKindMissing {
 			end(errConfigCompiles)
 			return
 		}
@@ -79,7 +81,7 @@ func (s *session) awaitConfig(live context.Context, end context.CancelCauseFunc)
 var errConfigCompiles = errors.New("the config compiles now")
 
 // setReason is generation.setCondition, except for a session that only deletes: its config stays refused.
-func (s *session) setReason(r reason, message string) {
+func (s *session) setReason(r state.Reason, message string) {
 	if !s.pipeline.OnlyDeletes {
 		s.generation.setCondition(r, message)
 	}
@@ -89,7 +91,7 @@ func (s *session) setReason(r reason, message string) {
 // have changed. It is nil for others.
 func (o *runner) changedDeletable(deletable []*load.File) *load.File {
 	o.mu.Lock()
-	refused := o.current.condition.reason == reasonConfigRefused || !o.current.file.Valid()
+	refused := o.current.condition.Reason == state.ReasonConfigRefused || !o.current.file.Valid()
 	o.mu.Unlock()
 	if !refused {
 		return nil

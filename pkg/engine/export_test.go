@@ -3,32 +3,28 @@ package engine
 import (
 	"fmt"
 
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
-)
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-var polledGauges = []*polledGauge{queues, unwritten, writtenVersions}
+	"github.com/corollary-dev/corollary/pkg/engine/metrics"
+)
 
 // The operators of other tests belong to other bubbles of virtual time: reading metrics must not ask them. Poll does that for one operator.
 func init() {
-	for _, g := range polledGauges {
-		metrics.Registry.Unregister(g)
-		metrics.Registry.MustRegister(g.GaugeVec)
+	for _, g := range metrics.Polled {
+		registry.Registry.Unregister(g)
+		registry.Registry.MustRegister(g.GaugeVec)
 	}
 }
 
 // Poll sets the metrics for which an operator is asked whenever they are read.
 func Poll(operator string) {
-	for _, g := range polledGauges {
-		g.mu.Lock()
-		if g.of[operator] != nil {
-			g.poll(operator)
-		}
-		g.mu.Unlock()
+	for _, g := range metrics.Polled {
+		g.Poll(operator)
 	}
 }
 
 // Forget removes the metrics of an operator whose test has ended: reading those of thousands would take most of the time.
-func Forget(operator string) { forgetOperator(operator) }
+func Forget(operator string) { metrics.Forget(operator) }
 
 // Kept reports what an operator has in its queue and remembers of upstreams that it does not look at.
 func (e *Engine) Kept(name string) (n int, text string) {

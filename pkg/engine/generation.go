@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/engine/metrics"
+	"github.com/corollary-dev/corollary/pkg/engine/state"
+	"github.com/corollary-dev/corollary/pkg/engine/work"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/informers/connections"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -37,7 +40,7 @@ type generation struct {
 	ended  chan struct{}
 
 	// condition and all that follows is guarded by the operator's lock.
-	condition condition
+	condition state.Condition
 	// forbidden are the watches that are forbidden, with the permission to grant.
 	forbidden map[informers.Key]string
 	// renewed is true if only a kind has changed, not the config.
@@ -61,7 +64,7 @@ type generation struct {
 
 func (o *runner) newGeneration(f *load.File) *generation {
 	g := &generation{
-		engine: o.engine, operator: o, file: f, digest: digestOf(f), ended: make(chan struct{}), condition: condition{reason: reasonStarting},
+		engine: o.engine, operator: o, file: f, digest: digestOf(f), ended: make(chan struct{}), condition: state.Condition{Reason: state.ReasonStarting},
 		confirmedFor: confirmationIn(f), acting: connections.IdentityOf(f),
 	}
 	g.activation, g.noActivation = o.engine.options.Activation(f)
@@ -111,12 +114,12 @@ func (g *generation) run(ctx context.Context) {
 		}
 		if err := g.serve(ctx, p); err != nil {
 			if !errors.Is(err, errKindsChanged) && !p.OnlyDeletes {
-				g.setCondition(reasonWatchFailed, err.Error())
+				g.setCondition(state.ReasonWatchFailed, err.Error())
 			}
 			if errors.Is(err, informers.ErrSetBack) {
 				g.forgetLast()
 			}
-			pause(ctx, g.engine.options.DiscoveryInterval)
+			work.Pause(ctx, g.engine.options.DiscoveryInterval)
 			g.forgetKinds()
 		}
 	}
@@ -157,7 +160,7 @@ func (g *generation) resolve(ctx context.Context) *compile.Pipeline {
 			g.logWarnings(p)
 			return p
 		}
-		if reason == reasonConfigRefused && g.noActivation == nil {
+		if reason == state.ReasonConfigRefused && g.noActivation == nil {
 			p, note := g.compileDeletions()
 			if g.setCondition(reason, err.Error()+note); p != nil {
 				return p
@@ -165,7 +168,7 @@ func (g *generation) resolve(ctx context.Context) *compile.Pipeline {
 		} else {
 			g.setCondition(reason, err.Error())
 		}
-		pause(ctx, wait)
+		work.Pause(ctx, wait)
 		g.forgetKinds()
 	}
 	return nil
@@ -188,30 +191,30 @@ func (g *generation) logWarnings(p *compile.Pipeline) {
 	}
 }
 
-func (g *generation) compile() (*compile.Pipeline, reason, error) {
+func (g *generation) compile() (*compile.Pipeline, state.Reason, error) {
 	switch {
 	case g.noActivation != nil:
-		return nil, reasonConfigRefused, g.noActivation
+		return nil, state.ReasonConfigRefused, g.noActivation
 	case !g.file.Valid():
-		return nil, reasonConfigRefused, g.file.Problems()
+		return nil, state.ReasonConfigRefused, g.file.Problems()
 	}
 	return g.compileAs(g.file, compile.Options{})
 }
 
-func (g *generation) compileAs(f *load.File, o compile.Options) (*compile.Pipeline, reason, error) {
+func (g *generation) compileAs(f *load.File, o compile.Options) (*compile.Pipeline, state.Reason, error) {
 	o.Kinds, o.Version, o.Live = g.engine.cluster, g.engine.version(), true
 	if needs, err := compile.Requirements(f, o); err == nil && !o.Deletions {
-		setRequirements(g.operator.name, needs)
+		metrics.SetRequirements(g.operator.name, needs)
 	}
 	p, problems, err := compile.One(f, o)
 	switch {
 	case err != nil:
-		return nil, reasonUnavailable, fmt.Errorf("asking the API server for its kinds: %w", err)
+		return nil, state.ReasonUnavailable, fmt.Errorf("asking the API server for its kinds: %w", err)
 	case len(problems) > 0:
-		return nil, reasonConfigRefused, problems
+		return nil, state.ReasonConfigRefused, problems
 	}
 	if err := p.Upstream.Missing; err != nil {
-		return nil, reasonKindMissing, err
+		return nil, state.ReasonKindMissing, err
 	}
 	return p, "", nil
 }
@@ -249,16 +252,6 @@ func kindsOf(p *compile.Pipeline) []kinds.Kind {
 		list = append(list, p.Before.Object.Kind)
 	}
 	return list
-}
-
-// pause waits for d or until ctx is done.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 // onWatchResult is called with the result of each list and watch. Most failures pass, and the informer retries. If the upstream's

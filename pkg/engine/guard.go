@@ -7,6 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/engine/metrics"
+	"github.com/corollary-dev/corollary/pkg/engine/state"
+	"github.com/corollary-dev/corollary/pkg/engine/work"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -24,8 +27,8 @@ func (s *session) guardHost() *guard.Host {
 			s.operator.event(s.generation.file.Events, true, EventGuardWaiting, "Guard", text)
 		},
 		Show: func(waits *guard.Count) {
-			if forgetGuard(s.operator.name); waits != nil {
-				setGuard(s.operator.name, *waits)
+			if metrics.ForgetGuard(s.operator.name); waits != nil {
+				metrics.SetGuard(s.operator.name, *waits)
 			}
 		},
 	}
@@ -40,7 +43,7 @@ func (s *session) countUpstream(ctx context.Context, ref operator.Ref) (after ti
 	var c guard.Counted
 	failed, uid := false, s.cache.UpstreamUID(ref)
 	defer func() {
-		tally := s.pool.tally.Load()
+		tally := s.tally.Load()
 		if !failed { // also after a panic: what cannot be counted is not acted on either
 			tally.Note(ref, c)
 		}
@@ -67,7 +70,7 @@ func (s *session) passGuard(live context.Context) bool {
 	}
 	s.beginCounting()
 	s.startWorkers(live)
-	tally := s.pool.tally.Load()
+	tally := s.tally.Load()
 	w := guard.NewStart(host, tally)
 	for cleans := false; ; {
 		if now := s.cleansUp(); now != cleans { // those that are being deleted were passed over so far
@@ -77,12 +80,12 @@ func (s *session) passGuard(live context.Context) bool {
 		if refs, _ := s.shards.takeLoaded(tally.Expect); len(refs) > 0 { // shards that were gained meanwhile
 			s.Add(informers.PriorityBulk, 0, refs...)
 		}
-		state, text := w.Look(live)
-		if state == guard.Passed {
+		found, text := w.Look(live)
+		if found == guard.Passed {
 			break
 		}
-		s.setReason(map[guard.State]reason{guard.Counting: reasonSyncing, guard.Missing: reasonStandby, guard.Waiting: reasonGuardWaiting}[state], text)
-		if pause(live, syncPoll); live.Err() != nil {
+		s.setReason(map[guard.State]state.Reason{guard.Counting: state.ReasonSyncing, guard.Missing: state.ReasonStandby, guard.Waiting: state.ReasonGuardWaiting}[found], text)
+		if work.Pause(live, syncPoll); live.Err() != nil {
 			w.End(live, false)
 			return false
 		}
@@ -90,7 +93,7 @@ func (s *session) passGuard(live context.Context) bool {
 	if confirmed := w.End(live, true); confirmed != nil {
 		s.batch.NoteConfirmed(confirmed)
 	}
-	s.pool.pass(interrupted, nil)
+	s.pool.Pass(work.Interrupted, nil)
 	return true
 }
 
@@ -146,7 +149,7 @@ func (s *session) dropLost() {
 		return uid == "" || !s.shards.owned.Has(s.shards.Of(uid))
 	}
 	s.batch.Drop(lost)
-	s.pool.tally.Load().Drop(lost)
+	s.tally.Load().Drop(lost)
 }
 
 // confirmedDigest is guard.confirmed of the config; empty for none.

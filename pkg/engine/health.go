@@ -10,75 +10,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/corollary-dev/corollary/pkg/engine/metrics"
+	"github.com/corollary-dev/corollary/pkg/engine/state"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/logging"
-	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
-
-// reason is the state of an operator, in the word that log, metric and readiness share.
-type reason string
-
-// The states of an operator as a whole.
-const (
-	// reasonStarting: its kinds have not been looked up yet.
-	reasonStarting reason = "Starting"
-	// reasonKindMissing: a kind is not served, or the API server cannot be asked about it. What needs the kind waits until it
-	// is served: everything, if it is the upstream's.
-	reasonKindMissing reason = "KindMissing"
-	// reasonUnavailable: the API server did not answer when asked for its kinds.
-	reasonUnavailable reason = "Unavailable"
-	// reasonConfigRefused: the config does not fit the schemas that the API server has.
-	reasonConfigRefused reason = "ConfigRefused"
-	// reasonForbidden: a permission to watch is missing.
-	reasonForbidden reason = "Forbidden"
-	// reasonWatchFailed: a watch could not be started, or its kind has gone.
-	reasonWatchFailed reason = "WatchFailed"
-	// reasonSyncing: the first lists are under way.
-	reasonSyncing reason = "Syncing"
-	// reasonStandby: everything is watched, and another process is the leader; or with shards, guard waits for the counts of others,
-	// which the message says.
-	reasonStandby reason = "Standby"
-	// reasonRunning: the workers run.
-	reasonRunning reason = "Running"
-	// reasonObserving: the workers run, and write nothing, since mode is Observe.
-	reasonObserving reason = "Observing"
-	// reasonGuardWaiting: a change is larger than guard allows and waits for confirmation.
-	reasonGuardWaiting reason = "GuardWaiting"
-	// reasonSourceFailed: the rows cannot be read. Those that were read last stay, and nothing is deleted.
-	reasonSourceFailed reason = "SourceFailed"
-	// reasonWriteBackFailed: the states of rows cannot be written to the database. All else goes on.
-	reasonWriteBackFailed reason = "WriteBackFailed"
-	// reasonReloadFailed: the changed config cannot start; the last good one stays active. /readyz/reload reports it for a new
-	// config, too.
-	reasonReloadFailed reason = "ReloadFailed"
-)
-
-var operatorReasons = []reason{reasonStarting, reasonKindMissing, reasonUnavailable, reasonConfigRefused, reasonForbidden,
-	reasonWatchFailed, reasonSyncing, reasonStandby, reasonRunning, reasonObserving, reasonGuardWaiting, reasonSourceFailed,
-	reasonWriteBackFailed, reasonReloadFailed}
-
-// workingReason is the reason of an operator whose workers run.
-func workingReason(p *compile.Pipeline) reason {
-	if p.Observing() {
-		return reasonObserving
-	}
-	return reasonRunning
-}
-
-// condition is the state of an operator, or of one of its configs.
-type condition struct {
-	reason  reason
-	message string
-}
 
 // setCondition records the state of a config; a change is logged once and shown in the metric.
-func (g *generation) setCondition(r reason, message string) {
+func (g *generation) setCondition(r state.Reason, message string) {
 	g.operator.mu.Lock()
 	defer g.operator.mu.Unlock()
-	g.condition = condition{reason: r, message: message}
-	if g.condition.isWorking() && !g.established {
+	g.condition = state.Condition{Reason: r, Message: message}
+	if g.condition.IsWorking() && !g.established {
 		if g.established = true; g.operator.added {
-			countReload(g.operator.name, reloadApplied)
+			metrics.CountReload(g.operator.name, metrics.Applied)
 		}
 	}
 	g.operator.reportChange()
@@ -156,38 +101,33 @@ func (g *generation) resetForbidden() {
 }
 
 // health is the state that counts: a forbidden watch takes precedence.
-func (g *generation) health() condition {
+func (g *generation) health() state.Condition {
 	switch {
-	case len(g.forbidden) == 0 && g.condition.reason == reasonSyncing && len(g.sourceFailures) > 0:
-		return condition{reasonSourceFailed, joinSorted(g.sourceFailures)}
+	case len(g.forbidden) == 0 && g.condition.Reason == state.ReasonSyncing && len(g.sourceFailures) > 0:
+		return state.Condition{Reason: state.ReasonSourceFailed, Message: joinSorted(g.sourceFailures)}
 	case len(g.forbidden) == 0:
 		return g.condition
 	}
-	return condition{reason: reasonForbidden, message: joinSorted(g.forbidden)}
-}
-
-// isWorking reports whether a config works, or will without anybody's help.
-func (c condition) isWorking() bool {
-	return c.reason == reasonRunning || c.reason == reasonObserving || c.reason == reasonStandby
+	return state.Condition{Reason: state.ReasonForbidden, Message: joinSorted(g.forbidden)}
 }
 
 // blocked says why a changed config is not active; its reason is empty if nothing blocks it.
-func (o *runner) blocked() condition {
+func (o *runner) blocked() state.Condition {
 	switch {
 	case o.refused != "":
-		return condition{reasonReloadFailed, o.refused}
+		return state.Condition{Reason: state.ReasonReloadFailed, Message: o.refused}
 	case o.next == nil && o.current.held != "":
-		return condition{reasonGuardWaiting, o.current.held}
+		return state.Condition{Reason: state.ReasonGuardWaiting, Message: o.current.held}
 	case o.next == nil && !o.isNew():
-		return condition{}
+		return state.Condition{}
 	}
 	switch c := cmp.Or(o.next, o.current).health(); {
-	case c.reason == reasonStarting, c.reason == reasonSyncing, o.next == nil && c.reason == reasonKindMissing:
-		return condition{}
-	case c.reason == reasonGuardWaiting, c.reason == reasonStandby:
+	case c.Reason == state.ReasonStarting, c.Reason == state.ReasonSyncing, o.next == nil && c.Reason == state.ReasonKindMissing:
+		return state.Condition{}
+	case c.Reason == state.ReasonGuardWaiting, c.Reason == state.ReasonStandby:
 		return c
 	default:
-		return condition{reasonReloadFailed, fmt.Sprintf("%s: %s", c.reason, c.message)}
+		return state.Condition{Reason: state.ReasonReloadFailed, Message: fmt.Sprintf("%s: %s", c.Reason, c.Message)}
 	}
 }
 
@@ -199,42 +139,42 @@ func (o *runner) isNew() bool { return o.engine.wasReady.Load() && !o.current.es
 func (o *runner) sourceFailed() string {
 	failures := map[informers.Key]string{}
 	maps.Copy(failures, o.current.sourceFailures)
-	if o.next != nil && o.next.condition.reason == reasonGuardWaiting {
+	if o.next != nil && o.next.condition.Reason == state.ReasonGuardWaiting {
 		maps.Copy(failures, o.next.sourceFailures)
 	}
 	return joinSorted(failures)
 }
 
 // withSource is a state, and beside it that rows cannot be read.
-func (o *runner) withSource(c condition) []condition {
-	if failed := o.sourceFailed(); failed != "" && c.reason != reasonSourceFailed {
-		return []condition{c, {reasonSourceFailed, failed}}
+func (o *runner) withSource(c state.Condition) []state.Condition {
+	if failed := o.sourceFailed(); failed != "" && c.Reason != state.ReasonSourceFailed {
+		return []state.Condition{c, {Reason: state.ReasonSourceFailed, Message: failed}}
 	}
-	return []condition{c}
+	return []state.Condition{c}
 }
 
 // states are the states of the operator as a whole, the one to look at first before the others: if it works, all that is wrong
 // nevertheless, none of which hides another.
-func (o *runner) states() (list []condition) {
+func (o *runner) states() (list []state.Condition) {
 	c := o.current.health()
-	if !c.isWorking() {
+	if !c.IsWorking() {
 		return o.withSource(c)
 	}
-	add := func(r reason, message string) {
+	add := func(r state.Reason, message string) {
 		if message != "" {
-			list = append(list, condition{r, message})
+			list = append(list, state.Condition{Reason: r, Message: message})
 		}
 	}
-	if waiting := o.blocked(); waiting.reason != "" {
+	if waiting := o.blocked(); waiting.Reason != "" {
 		list = append(list, waiting)
 	}
-	add(reasonSourceFailed, o.sourceFailed())
-	if c.reason != reasonStandby {
-		add(reasonWriteBackFailed, o.current.writeBackFailed)
-		add(reasonKindMissing, o.current.missing)
+	add(state.ReasonSourceFailed, o.sourceFailed())
+	if c.Reason != state.ReasonStandby {
+		add(state.ReasonWriteBackFailed, o.current.writeBackFailed)
+		add(state.ReasonKindMissing, o.current.missing)
 	}
 	if len(list) == 0 {
-		return []condition{c}
+		return []state.Condition{c}
 	}
 	return list
 }
@@ -251,43 +191,39 @@ func (o *runner) reportChange() {
 		return
 	}
 	o.reportedStates = now
-	setOperatorStates(o.name, now)
+	metrics.SetStates(o.name, now)
 	for _, c := range now {
 		if !slices.Contains(before, c) {
-			o.reportState(c, hasReason(before, c.reason))
+			o.reportState(c, state.Has(before, c.Reason))
 		}
 	}
 	for _, c := range before {
-		if c.reason == reasonSourceFailed && !hasReason(now, c.reason) && !now[0].isWorking() {
+		if c.Reason == state.ReasonSourceFailed && !state.Has(now, c.Reason) && !now[0].IsWorking() {
 			o.log.Info("the rows are read again")
 		}
 	}
 }
 
-func hasReason(list []condition, r reason) bool {
-	return slices.ContainsFunc(list, func(c condition) bool { return c.reason == r })
-}
-
 // reportState logs a state that has begun, or one that continues with another message.
-func (o *runner) reportState(c condition, continues bool) {
-	if continues && c.reason == reasonSyncing || c.reason == reasonGuardWaiting || c == o.reportedBlock {
+func (o *runner) reportState(c state.Condition, continues bool) {
+	if continues && c.Reason == state.ReasonSyncing || c.Reason == state.ReasonGuardWaiting || c == o.reportedBlock {
 		return // readiness has the details; a log line for each list or count would be noise
 	}
-	log := o.log.WithValues("reason", string(c.reason))
-	if c.reason == reasonStandby && c.message != "" {
-		log = log.WithValues("message", c.message)
+	log := o.log.WithValues("reason", string(c.Reason))
+	if c.Reason == state.ReasonStandby && c.Message != "" {
+		log = log.WithValues("message", c.Message)
 	}
-	switch c.reason {
-	case reasonRunning, reasonObserving, reasonStandby, reasonSyncing, reasonStarting:
+	switch c.Reason {
+	case state.ReasonRunning, state.ReasonObserving, state.ReasonStandby, state.ReasonSyncing, state.ReasonStarting:
 		log.Info("operator state changed")
-	case reasonKindMissing:
-		log.Info("waiting for a kind to be served", "kind", c.message)
-	case reasonWriteBackFailed:
-		logging.Warn(log, "the state of a row cannot be written, will retry", "message", c.message)
-	case reasonConfigRefused:
-		log.Error(errors.New(c.message), "operator is blocked, will retry")
+	case state.ReasonKindMissing:
+		log.Info("waiting for a kind to be served", "kind", c.Message)
+	case state.ReasonWriteBackFailed:
+		logging.Warn(log, "the state of a row cannot be written, will retry", "message", c.Message)
+	case state.ReasonConfigRefused:
+		log.Error(errors.New(c.Message), "operator is blocked, will retry")
 	default:
-		logging.Warn(log, "operator is blocked, will retry", "message", c.message)
+		logging.Warn(log, "operator is blocked, will retry", "message", c.Message)
 	}
 }
 
@@ -299,7 +235,7 @@ func (e *Engine) Ready(*http.Request) error {
 	var problems []error
 	for _, o := range e.all() {
 		o.mu.Lock()
-		if c := o.current.health(); !c.isWorking() && c.reason != reasonKindMissing && !o.isNew() {
+		if c := o.current.health(); !c.IsWorking() && c.Reason != state.ReasonKindMissing && !o.isNew() {
 			problems = append(problems, o.problems(c)...)
 		}
 		o.mu.Unlock()
@@ -307,7 +243,7 @@ func (e *Engine) Ready(*http.Request) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, err := range e.missing {
-		problems = append(problems, fmt.Errorf("%s: %w", reasonConfigRefused, err))
+		problems = append(problems, fmt.Errorf("%s: %w", state.ReasonConfigRefused, err))
 	}
 	if len(problems) == 0 {
 		e.wasReady.Store(true)
@@ -316,9 +252,9 @@ func (e *Engine) Ready(*http.Request) error {
 }
 
 // problems are what a check says of a state, and what else holds.
-func (o *runner) problems(c condition) (list []error) {
+func (o *runner) problems(c state.Condition) (list []error) {
 	for _, c := range o.withSource(c) {
-		list = append(list, fmt.Errorf("operator %s: %s: %s", o.name, c.reason, c.message))
+		list = append(list, fmt.Errorf("operator %s: %s: %s", o.name, c.Reason, c.Message))
 	}
 	return list
 }
@@ -358,7 +294,7 @@ func (e *Engine) Reloaded(req *http.Request) error {
 	var problems []error
 	for _, o := range e.all() {
 		o.mu.Lock()
-		if c := o.blocked(); c.reason != "" {
+		if c := o.blocked(); c.Reason != "" {
 			problems = append(problems, o.problems(c)...)
 		}
 		o.mu.Unlock()
@@ -366,7 +302,7 @@ func (e *Engine) Reloaded(req *http.Request) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, stray := range e.unclaimed {
-		problems = append(problems, fmt.Errorf("%s: %s", reasonReloadFailed, stray))
+		problems = append(problems, fmt.Errorf("%s: %s", state.ReasonReloadFailed, stray))
 	}
 	return errors.Join(problems...)
 }

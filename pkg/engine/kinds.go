@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/pkg/engine/state"
+	"github.com/corollary-dev/corollary/pkg/engine/work"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
@@ -58,7 +60,7 @@ func (s *session) watchKinds(live context.Context, end context.CancelCauseFunc) 
 			wait = interval
 		}
 		s.checkKinds(live, interval, end)
-		pause(live, wait)
+		work.Pause(live, wait)
 		wait, last = min(2*wait, maxSchemaWait), time.Now()
 	}
 }
@@ -66,7 +68,7 @@ func (s *session) watchKinds(live context.Context, end context.CancelCauseFunc) 
 // checkKinds checks the kinds several times, until another session is to take over, or live is done.
 func (s *session) checkKinds(live context.Context, interval time.Duration, end context.CancelCauseFunc) {
 	for passed, wait := time.Duration(0), interval/4; passed < schemaWait*interval; passed, wait = passed+wait, max(wait, (passed+wait)/2) {
-		if pause(live, wait); live.Err() != nil {
+		if work.Pause(live, wait); live.Err() != nil {
 			return
 		}
 		switch {
@@ -95,7 +97,7 @@ func (s *session) awaitKinds(live context.Context, end context.CancelCauseFunc) 
 		return
 	}
 	for wait := range s.engine.waits() {
-		if pause(live, wait); live.Err() != nil {
+		if work.Pause(live, wait); live.Err() != nil {
 			return
 		}
 		if slices.ContainsFunc(missing, s.isFound) {
@@ -175,7 +177,7 @@ func (s *session) misreads() bool {
 		return false
 	}
 	_, reason, _ := s.generation.compile()
-	return reason == reasonConfigRefused
+	return reason == state.ReasonConfigRefused
 }
 
 // schemasChanged reports whether one of the custom kinds differs from the one that the pipeline was compiled against. One that the

@@ -8,6 +8,8 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/engine/metrics"
+	"github.com/corollary-dev/corollary/pkg/engine/state"
 )
 
 // Reasons of events about an operator as a whole.
@@ -23,24 +25,24 @@ const (
 )
 
 // reportBlock reports what blocks a changed config, when that changes. The operator's lock is held.
-func (o *runner) reportBlock(before condition) {
+func (o *runner) reportBlock(before state.Condition) {
 	now := o.reportedBlock
-	setReloadFailed(o.name, now.reason == reasonReloadFailed)
-	switch now.reason {
-	case reasonReloadFailed:
-		countReload(o.name, reloadFailed)
+	metrics.SetReloadFailed(o.name, now.Reason == state.ReasonReloadFailed)
+	switch now.Reason {
+	case state.ReasonReloadFailed:
+		metrics.CountReload(o.name, metrics.Failed)
 		what := "the config cannot start"
 		if o.current.established {
 			what = "the changed config cannot start; the last good one stays active"
 		}
 		if o.current.established || o.refused != "" { // else its own state is logged
-			o.log.Error(errors.New(now.message), what, "reason", string(now.reason))
+			o.log.Error(errors.New(now.Message), what, "reason", string(now.Reason))
 		}
-		o.event(eventsOf(o.current.file), true, EventReloadFailed, "Reload", what+": "+now.message)
-	case reasonStandby:
-		o.log.Info("the changed config waits; the last good one stays active", "message", now.message)
+		o.event(eventsOf(o.current.file), true, EventReloadFailed, "Reload", what+": "+now.Message)
+	case state.ReasonStandby:
+		o.log.Info("the changed config waits; the last good one stays active", "message", now.Message)
 	case "":
-		if before.reason == reasonReloadFailed && o.current.established {
+		if before.Reason == state.ReasonReloadFailed && o.current.established {
 			o.log.Info("the config is no longer blocked")
 		}
 	}
@@ -50,18 +52,18 @@ func (o *runner) reportBlock(before condition) {
 func (e *Engine) reportUnclaimed(strays []string) {
 	for _, stray := range strays {
 		if !slices.Contains(e.unclaimed, stray) {
-			countReload("", reloadFailed)
+			metrics.CountReload("", metrics.Failed)
 			what := "a config cannot be loaded; the other operators start"
 			if e.running != nil {
 				what = "a config cannot be loaded; running operators continue"
 			}
-			e.options.Log.Error(errors.New(stray), what, "reason", string(reasonReloadFailed))
+			e.options.Log.Error(errors.New(stray), what, "reason", string(state.ReasonReloadFailed))
 		}
 	}
 	if e.unclaimed = strays; len(strays) > 0 {
-		setReloadFailed("", true)
+		metrics.SetReloadFailed("", true)
 	} else {
-		reloadsFailed.DeleteLabelValues("")
+		metrics.ForgetReloadFailed()
 	}
 }
 

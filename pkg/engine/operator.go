@@ -7,6 +7,8 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/engine/metrics"
+	"github.com/corollary-dev/corollary/pkg/engine/state"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
@@ -28,15 +30,15 @@ type runner struct {
 	// refused is why the config as it is now was refused; empty if it was not.
 	refused string
 	// reportedStates and reportedBlock are what was last reported: the states of the operator, and what blocks a changed config.
-	reportedStates []condition
-	reportedBlock  condition
+	reportedStates []state.Condition
+	reportedBlock  state.Condition
 }
 
 // start runs the first config until ctx is done.
 func (o *runner) start(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	setOperatorStates(o.name, []condition{o.current.condition})
+	metrics.SetStates(o.name, []state.Condition{o.current.condition})
 	o.current.start(ctx, nil)
 }
 
@@ -119,7 +121,7 @@ func (o *runner) makeCurrent(g *generation) (before *generation, ok bool) {
 		return nil, false
 	}
 	before = o.current
-	if c := before.health(); c.isWorking() {
+	if c := before.health(); c.IsWorking() {
 		g.condition = c // as g will say itself in a moment: nothing is less ready meanwhile
 	}
 	o.current, o.next, o.last, g.established = g, nil, g.session, true
@@ -138,9 +140,9 @@ func (s *session) becomeCurrent() bool {
 	before.wait()
 	if before.session != nil {
 		s.reconciler.Inherit(before.session.reconciler)
-		s.writeBack.inherit(before.session.writeBack)
+		s.writeBack.Inherit(before.session.writeBack)
 	}
-	countReload(s.operator.name, reloadApplied)
+	metrics.CountReload(s.operator.name, metrics.Applied)
 	what := "changed config active"
 	if s.generation.renewed {
 		what = "a kind was installed, removed or changed; the config is active with the kinds served now"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/engine/metrics"
 )
 
 // Reload activates the configs as they were loaded again, as load.Operators returns them: all operators that could be made out, and
@@ -45,7 +46,7 @@ func (e *Engine) Reload(ctx context.Context, files []*load.File, errs config.Err
 	for _, o := range plan.gone {
 		o.log.Info("config removed, stopping the operator; nothing is deleted")
 		o.stop()
-		forgetOperator(o.name)
+		metrics.Forget(o.name)
 	}
 	for o, why := range plan.kept {
 		if f := o.changedDeletable(plan.deletable); f != nil && o.replacementProblem(f) == "" {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/corollary-dev/corollary/pkg/engine/state"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
@@ -18,7 +19,7 @@ func (s *session) sourceRead(key informers.Key, err error) bool {
 	}
 	if err != nil {
 		s.generation.setSourceFailed(key, err.Error())
-		counters.Failure(s.operator.name, "", string(reasonSourceFailed))
+		counters.Failure(s.operator.name, "", string(state.ReasonSourceFailed))
 		return true
 	}
 	s.generation.setSourceFailed(key, "")

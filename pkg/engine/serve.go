@@ -7,13 +7,19 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/engine/metrics"
+	"github.com/corollary-dev/corollary/pkg/engine/state"
+	"github.com/corollary-dev/corollary/pkg/engine/work"
+	"github.com/corollary-dev/corollary/pkg/engine/writeback"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
+	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -30,12 +36,13 @@ type session struct {
 	reconciler *reconcile.Reconciler
 	cache      *informers.Cache
 	queue      priorityqueue.PriorityQueue[operator.Ref]
-	turns      turns
-	pool       workerPool
+	turns      work.Turns
+	pool       *work.Pool
+	tally      atomic.Pointer[guard.Tally] // of what the workers count
 	batch      guard.Batch
 	shards     *sessionShards          // nil without shards
 	gone       context.CancelCauseFunc // ends the session, so that the operator starts over
-	writeBack  *writeBack              // nil if states are not written back
+	writeBack  *writeback.Writer       // nil if states are not written back
 	ended      sync.Once
 	unfiltered sync.Once // reports that the API server does not filter by shard
 	// kindChecks signals that a kind may have changed or gone.
@@ -43,18 +50,22 @@ type session struct {
 }
 
 func newSession(g *generation, p *compile.Pipeline) *session {
-	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(g.operator.name, verb, resource, code) })
+	observe := apply.WithObserver(func(verb, resource string, code int) { metrics.CountRequest(g.operator.name, verb, resource, code) })
 	s := &session{engine: g.engine, operator: g.operator, generation: g, pipeline: p, cache: informers.NewCache(p.Renderer),
-		kindChecks: make(chan struct{}, 1), pool: workerPool{modes: newModes(g.engine.options.Workers)}}
+		kindChecks: make(chan struct{}, 1), pool: work.NewPool(g.engine.options.Workers)}
 	s.reconciler = &reconcile.Reconciler{
 		Name: g.operator.name, Pipeline: p, Cache: s.cache, Kinds: g.engine.absences, Host: s, Log: g.operator.log, Recorder: g.engine.recorderOf(g),
 		Client:   apply.New(g.engine.connectionsOf(g).Objects(g.acting), p.Config.Conventions.FieldManager, observe),
-		SlotWait: g.engine.options.DrainTimeout, Counting: func() bool { return s.pool.is(counting) },
+		SlotWait: g.engine.options.DrainTimeout, Counting: func() bool { return s.pool.Is(work.Counting) },
 	}
 	if s.shards = newSessionShards(s); s.shards != nil {
 		s.reconciler.Shards = s.shards
 	}
-	if s.writeBack = newWriteBack(s); s.writeBack != nil {
+	s.writeBack = writeback.New(writeback.Options{
+		Operator: g.operator.name, Source: p.Config.Source, Retry: p.Config.Retry, Objects: g.engine.connections.Objects(g.acting), Enter: s.enterShardOfRow,
+		Tenures: []*leadership.Tenure{g.engine.options.Tenure, g.activation}, Show: g.setWriteBackFailed, Log: g.operator.log,
+	})
+	if s.writeBack != nil {
 		s.reconciler.Rows = s.writeBack
 	}
 	if t := g.activation; t != nil {
@@ -77,7 +88,7 @@ func (g *generation) serve(ctx context.Context, p *compile.Pipeline) error {
 	s.reconciler.RenderSlots = g.engine.renderSlots
 	last := g.setSession(s)
 	if last != nil {
-		s.writeBack.inherit(last.writeBack)
+		s.writeBack.Inherit(last.writeBack)
 	}
 	s.queue = priorityqueue.New[operator.Ref](g.operator.name)
 	defer s.shutDown()
@@ -85,11 +96,12 @@ func (g *generation) serve(ctx context.Context, p *compile.Pipeline) error {
 	live, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
 	s.gone = gone
+	context.AfterFunc(live, s.shutDown)
 	defer s.cache.Close()
 	defer s.engine.shards.leave(s)
 	defer s.stopWorkers()
 	g.resetForbidden()
-	s.setReason(reasonSyncing, "")
+	s.setReason(state.ReasonSyncing, "")
 	if err := s.open(gone); err != nil {
 		return err
 	}
@@ -122,7 +134,7 @@ func (s *session) open(gone context.CancelCauseFunc) error {
 		OnWatchResult: func(key informers.Key, err error) { s.onWatchResult(key, err, gone) },
 	}
 	if s.shards != nil {
-		shardsUnfiltered.WithLabelValues(s.operator.name) // 0, unless a session before has seen otherwise
+		metrics.ExpectFiltered(s.operator.name) // 0, unless a session before has seen otherwise
 	}
 	return s.engine.shards.join(s, func(sets []*informers.ShardSet) error {
 		return s.cache.Open(s.engine.informers, s.generation.acting, feed, sets)
@@ -131,7 +143,7 @@ func (s *session) open(gone context.CancelCauseFunc) error {
 
 // Add implements informers.Queue.
 func (s *session) Add(priority int, after time.Duration, refs ...operator.Ref) {
-	s.turns.add(priority, after, refs, func() {
+	s.turns.Add(priority, after, refs, func() {
 		s.queue.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, refs...)
 	})
 }
@@ -144,8 +156,8 @@ func (s *session) next() (ref operator.Ref, ok bool) {
 	if shutdown {
 		return ref, false
 	}
-	if follows, has := s.turns.begin(ref, s.shards.settling()); has {
-		s.Add(priorityTurn, 0, follows)
+	if follows, has := s.turns.Begin(ref, s.shards.settling()); has {
+		s.Add(work.PriorityTurn, 0, follows)
 	}
 	return ref, true
 }
@@ -155,13 +167,13 @@ func (s *session) Join(refs []operator.Ref) { s.batch.Join(refs) }
 
 // JoinRows implements informers.Queue.
 func (s *session) JoinRows(count int, gone []operator.Ref, doubt source.Doubt) {
-	noteSourceRead(s.operator.name, "", time.Now(), count)
+	metrics.NoteSourceRead(s.operator.name, "", time.Now(), count)
 	s.batch.JoinRows(gone, doubt)
 }
 
 // NoteInputRows implements informers.Queue.
 func (s *session) NoteInputRows(input string, count int) {
-	noteSourceRead(s.operator.name, input, time.Now(), count)
+	metrics.NoteSourceRead(s.operator.name, input, time.Now(), count)
 }
 
 // afterDelete is the default of AfterDelete.
@@ -173,13 +185,13 @@ func (s *session) waitForElection(live context.Context) (waited, ok bool) {
 	if s.engine.electedAlready() {
 		return false, true
 	}
-	s.setReason(reasonStandby, "")
+	s.setReason(state.ReasonStandby, "")
 	s.beginStandingBy(live)
 	select {
 	case <-live.Done():
 		return true, false
 	case <-s.engine.elected:
-		s.pool.pass(interrupted, nil)
+		s.pool.Pass(work.Interrupted, nil)
 		return true, true
 	}
 }
@@ -194,20 +206,27 @@ func endReason(ctx, live context.Context) error {
 	}
 }
 
-// work reconciles until acting, a part of live, is done and the workers have finished what they have begun.
-func (s *session) work(live, acting context.Context) {
-	defer queues.begin(s.operator.name, s.pollQueue)()
-	defer writtenVersions.begin(s.operator.name, s.pollVersions)()
+// maxVersions bounds the values of the metric's label: no custom kind has so many versions.
+const maxVersions = 10
+
+// reconcileWhile reconciles until acting, a part of live, is done and the workers have finished what they have begun.
+func (s *session) reconcileWhile(live, acting context.Context) {
+	defer metrics.Queues.Begin(s.operator.name, func(set func(n int, labels ...string)) { set(s.queue.Len()) })()
+	defer metrics.WrittenVersions.Begin(s.operator.name, func(set func(n int, labels ...string)) {
+		for version, n := range s.cache.WrittenVersions(maxVersions) {
+			set(n, version)
+		}
+	})()
 	s.beginActing()
 	s.removeGoneRows()
-	s.pool.workers.Go(func() { s.loadShards(acting) })
+	s.pool.Go(func() { s.loadShards(acting) })
 	if s.isGuarded() {
-		s.pool.workers.Go(func() { s.watchBatches(acting) })
+		s.pool.Go(func() { s.watchBatches(acting) })
 	}
 	s.startWorkers(live)
 	var writing sync.WaitGroup
 	if s.writeBack != nil {
-		writing.Go(func() { s.writeBack.run(acting) })
+		writing.Go(func() { s.writeBack.Run(acting) })
 	}
 	s.resync(acting)
 	<-acting.Done()
@@ -216,7 +235,7 @@ func (s *session) work(live, acting context.Context) {
 		s.stopWorkers()
 		return
 	}
-	s.pool.pass(interrupted, nil)
+	s.pool.Pass(work.Interrupted, nil)
 }
 
 // shutDown ends the queue, which must happen only once.
@@ -227,7 +246,7 @@ func (s *session) shutDown() { s.ended.Do(s.queue.ShutDown) }
 func (s *session) resync(live context.Context) {
 	period := time.Duration(s.pipeline.Config.ResyncPeriod)
 	for period > 0 {
-		pause(live, period+rand.N(period/10+1))
+		work.Pause(live, period+rand.N(period/10+1))
 		if live.Err() != nil {
 			return
 		}
@@ -250,7 +269,7 @@ func (s *session) processItem(live context.Context, ref operator.Ref) {
 	defer cancel()
 	start := time.Now()
 	after := s.reconcileRecovering(ctx, ref)
-	observeReconcile(s.operator.name, time.Since(start))
+	metrics.ObserveReconcile(s.operator.name, time.Since(start))
 	if after > 0 {
 		s.Add(informers.PriorityAgain, after, ref)
 	}
@@ -268,10 +287,10 @@ func (s *session) reconcileRecovering(ctx context.Context, ref operator.Ref) (af
 			after = afterPanic
 		}
 	}()
-	switch mode := s.pool.mode(); {
-	case mode == counting:
+	switch now := s.pool.Now(); {
+	case now == work.Counting:
 		return s.countUpstream(ctx, ref)
-	case mode == standby:
+	case now == work.Standby:
 		return s.standBy(ctx, ref)
 	case !s.isActive():
 		return afterLoss
@@ -286,8 +305,8 @@ func (s *session) waitForSync(ctx context.Context) bool {
 		if len(waiting) == 0 {
 			return true
 		}
-		s.setReason(reasonSyncing, "waiting for the first list of "+strings.Join(waiting, ", "))
-		pause(ctx, syncPoll)
+		s.setReason(state.ReasonSyncing, "waiting for the first list of "+strings.Join(waiting, ", "))
+		work.Pause(ctx, syncPoll)
 	}
 	return false
 }

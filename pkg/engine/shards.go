@@ -10,6 +10,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/engine/metrics"
+	"github.com/corollary-dev/corollary/pkg/engine/state"
+	"github.com/corollary-dev/corollary/pkg/engine/work"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -58,7 +61,7 @@ func (l *shardLoader) Gained(ctx context.Context, shard int) {
 	case <-g.opened:
 	}
 	for begun := time.Now(); ctx.Err() == nil && !l.settled(g.set, time.Since(begun)); {
-		pause(ctx, syncPoll)
+		work.Pause(ctx, syncPoll)
 	}
 }
 
@@ -118,8 +121,8 @@ func (e *Engine) startingOperators() map[*runner]bool {
 	starting := map[*runner]bool{}
 	for _, o := range e.operators {
 		o.mu.Lock()
-		switch o.current.condition.reason {
-		case reasonStarting, reasonUnavailable, reasonSyncing:
+		switch o.current.condition.Reason {
+		case state.ReasonStarting, state.ReasonUnavailable, state.ReasonSyncing:
 			starting[o] = true
 		}
 		o.mu.Unlock()
@@ -227,7 +230,7 @@ func newSessionShards(s *session) *sessionShards {
 		owned: s.engine.shards.owned, loaded: s.cache.HasLoaded, changed: make(chan struct{}, 1), joined: make(chan struct{}, 1), ready: map[int]bool{}, underWay: map[int]int{},
 		fails:      func(set *informers.ShardSet) bool { return s.cache.CannotLoad(set, maxLoadDelay) },
 		candidates: func(set *informers.ShardSet) []operator.Ref { return s.cache.CandidatesIn(set, s.reconciler) },
-		acts:       func() bool { return s.pool.is(acting) },
+		acts:       func() bool { return s.pool.Is(work.Acting) },
 		unsettled:  map[*informers.ShardSet]map[operator.Ref]struct{}{},
 	}
 	of.idle.L = &of.mu
@@ -394,11 +397,11 @@ func (s *session) loadShards(acting context.Context) {
 			s.Add(informers.PriorityBulk, 0, refs...)
 		}
 		if left {
-			pause(acting, syncPoll)
+			work.Pause(acting, syncPoll)
 			continue
 		}
 		if publishes = publishes && !s.publishPassed(acting); publishes {
-			pause(acting, time.Second)
+			work.Pause(acting, time.Second)
 			continue
 		}
 		select { // who starts may wait for the counts of what was taken, or of all
@@ -413,7 +416,7 @@ func (s *session) loadShards(acting context.Context) {
 
 // noteUnfiltered reports that the API server sends the upstreams of other shards, too.
 func (s *session) noteUnfiltered(key informers.Key) {
-	shardsUnfiltered.WithLabelValues(s.operator.name).Set(1)
+	metrics.SetUnfiltered(s.operator.name)
 	s.unfiltered.Do(func() {
 		s.operator.log.Info("the API server does not filter by shard: objects of other shards are received and dropped; "+
 			"its feature gate ShardedListAndWatch filters them", "resource", key.String())
@@ -422,8 +425,8 @@ func (s *session) noteUnfiltered(key informers.Key) {
 
 // passOver is for an upstream of a shard that is not loaded, or lost: guard does not wait for it.
 func (s *session) passOver(ref operator.Ref) {
-	if s.pool.is(counting) {
-		s.pool.tally.Load().Note(ref, guard.Counted{})
+	if s.pool.Is(work.Counting) {
+		s.tally.Load().Note(ref, guard.Counted{})
 		return
 	}
 	s.batch.Note(ref, guard.Counted{}, true)

@@ -1,4 +1,4 @@
-package engine
+package work
 
 import (
 	"container/heap"
@@ -23,13 +23,13 @@ const (
 	mostSaved = time.Second
 )
 
-// priorityTurn goes before everything else.
-const priorityTurn = informers.PriorityNow + 1
+// PriorityTurn goes before everything else.
+const PriorityTurn = informers.PriorityNow + 1
 
-// turns are for what is queued at a priority below PriorityNow. While upstreams change faster than they are reconciled, the queue never
+// Turns are for what is queued at a priority below PriorityNow. While upstreams change faster than they are reconciled, the queue never
 // comes to it: a start, a shard that was taken over, or a changed input would wait until the changes end. So the one that has waited
 // for the longest time has its turn now and then.
-type turns struct {
+type Turns struct {
 	mu sync.Mutex
 	// waiting has what was not reconciled since it was queued.
 	waiting map[operator.Ref]place
@@ -55,8 +55,8 @@ type turn struct {
 	place
 }
 
-// add notes what enqueue adds to the queue. None of it begins before it is both noted and queued.
-func (t *turns) add(priority int, after time.Duration, refs []operator.Ref, enqueue func()) {
+// Add notes what enqueue adds to the queue. None of it begins before it is both noted and queued.
+func (t *Turns) Add(priority int, after time.Duration, refs []operator.Ref, enqueue func()) {
 	if priority >= informers.PriorityNow || len(refs) == 0 {
 		enqueue()
 		return
@@ -83,7 +83,7 @@ func (t *turns) add(priority int, after time.Duration, refs []operator.Ref, enqu
 }
 
 // tidy makes an order of what waits alone.
-func (t *turns) tidy() {
+func (t *Turns) tidy() {
 	order := make(sequence, 0, len(t.waiting))
 	for _, one := range t.order {
 		if t.waits(one) {
@@ -94,9 +94,9 @@ func (t *turns) tidy() {
 	t.order = order
 }
 
-// begin notes that an upstream is being reconciled, and whether others wait that were taken over. It returns what is to follow it, if ok is
+// Begin notes that an upstream is being reconciled, and whether others wait that were taken over. It returns what is to follow it, if ok is
 // true.
-func (t *turns) begin(ref operator.Ref, taken bool) (next operator.Ref, ok bool) {
+func (t *Turns) Begin(ref operator.Ref, taken bool) (next operator.Ref, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.leave(ref)
@@ -124,8 +124,8 @@ func (t *turns) begin(ref operator.Ref, taken bool) (next operator.Ref, ok bool)
 	return next, true
 }
 
-// end notes how long a reconcile took.
-func (t *turns) end(ref operator.Ref, took time.Duration) {
+// End notes how long a reconcile took.
+func (t *Turns) End(ref operator.Ref, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if counted, isTurn := t.underWay[ref]; isTurn {
@@ -137,7 +137,7 @@ func (t *turns) end(ref operator.Ref, took time.Duration) {
 }
 
 // leave notes that an upstream waits no more. A map never becomes smaller by itself: after a start, it would have room for all upstreams.
-func (t *turns) leave(ref operator.Ref) {
+func (t *Turns) leave(ref operator.Ref) {
 	delete(t.waiting, ref)
 	if n := len(t.waiting); t.most > 1000 && n < t.most/8 {
 		few := make(map[operator.Ref]place, n)
@@ -148,7 +148,7 @@ func (t *turns) leave(ref operator.Ref) {
 }
 
 // waits reports whether it was not reconciled since.
-func (t *turns) waits(one turn) bool { return t.waiting[one.ref].number == one.number }
+func (t *Turns) waits(one turn) bool { return t.waiting[one.ref].number == one.number }
 
 // sequence is a heap: the earliest first.
 type sequence []turn

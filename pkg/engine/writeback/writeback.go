@@ -1,4 +1,5 @@
-package engine
+// Package writeback writes the states of rows to their database. It never makes a reconciliation wait.
+package writeback
 
 import (
 	"context"
@@ -10,10 +11,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/engine/metrics"
+	"github.com/corollary-dev/corollary/pkg/engine/work"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -22,11 +27,26 @@ import (
 	"github.com/corollary-dev/corollary/pkg/sqltext"
 )
 
-// writeBack writes the states of rows to their database by source.writeBack, one after the other, while this process may write. It
-// never makes a reconciliation wait.
-type writeBack struct {
-	session *session
-	writer  *source.Writer
+// Options are whose rows a Writer is for, and when it may write.
+type Options struct {
+	Operator string
+	Source   *config.Source
+	Retry    config.Retry
+	// Objects read the connection string.
+	Objects dynamic.Interface
+	// Enter returns a context for the write of a row, until leave is called; ok is false if the row is another process's.
+	Enter func(ctx context.Context, ref operator.Ref) (acting context.Context, leave func(), ok bool)
+	// Tenures are those during which this process may write; nil ones do not count.
+	Tenures []*leadership.Tenure
+	// Show is called with why states cannot be written; empty once they can.
+	Show func(failure string)
+	Log  logr.Logger
+}
+
+// Writer writes the states of rows by source.writeBack, one after the other, while this process may write. A nil one does nothing.
+type Writer struct {
+	Options
+	writer *source.Writer
 	// of identifies the statement and the database.
 	of string
 
@@ -58,9 +78,9 @@ const (
 	spacingWindow = 10 * time.Minute
 )
 
-// newWriteBack returns what writes back the states of a session's rows; nil if the config does not.
-func newWriteBack(s *session) *writeBack {
-	src := s.pipeline.Config.Source
+// New returns what writes back the states of rows; nil if the config does not.
+func New(o Options) *Writer {
+	src := o.Source
 	if src == nil || src.WriteBack == "" {
 		return nil
 	}
@@ -68,21 +88,21 @@ func newWriteBack(s *session) *writeBack {
 	if err != nil { // cannot happen: it was checked
 		panic("reading source.writeBack: " + err.Error())
 	}
-	o := source.WriterOptions{Statement: statement, Timeout: time.Duration(src.Timeout)}
+	to := source.WriterOptions{Statement: statement, Timeout: time.Duration(src.Timeout)}
 	if src.SQLite != nil {
-		o.Driver, o.DSN = source.SQLiteWriter, func(context.Context) (string, error) { return src.SQLite.Path, nil }
+		to.Driver, to.DSN = source.SQLiteWriter, func(context.Context) (string, error) { return src.SQLite.Path, nil }
 	} else {
 		server, _ := src.Server()
-		from, objects := server.DSNFrom, s.engine.connections.Objects(s.generation.acting)
+		from := server.DSNFrom
 		if src.WriteDSNFrom != nil {
 			from = *src.WriteDSNFrom
 		}
-		o.DSN = func(ctx context.Context) (string, error) { return informers.ReadDSN(ctx, from, objects) }
-		if o.Driver = source.PostgresWriter; src.MySQL != nil {
-			o.Driver = source.MySQLWriter
+		to.DSN = func(ctx context.Context) (string, error) { return informers.ReadDSN(ctx, from, o.Objects) }
+		if to.Driver = source.PostgresWriter; src.MySQL != nil {
+			to.Driver = source.MySQLWriter
 		}
 	}
-	return &writeBack{session: s, writer: source.NewWriter(o), of: identityOf(src), states: map[operator.Ref]*rowState{}}
+	return &Writer{Options: o, writer: source.NewWriter(to), of: identityOf(src), states: map[operator.Ref]*rowState{}}
 }
 
 // identityOf is the same for configs that write the same states to the same place.
@@ -94,8 +114,8 @@ func identityOf(src *config.Source) string {
 	return string(text)
 }
 
-// inherit takes over what another session has written by the same statement.
-func (w *writeBack) inherit(from *writeBack) {
+// Inherit takes over what another session has written by the same statement.
+func (w *Writer) Inherit(from *Writer) {
 	if w == nil || from == nil || w.of != from.of {
 		return
 	}
@@ -108,7 +128,7 @@ func (w *writeBack) inherit(from *writeBack) {
 }
 
 // Report implements reconcile.RowStates.
-func (w *writeBack) Report(ref operator.Ref, key any, state report.RowState, desired drift.Sum) {
+func (w *Writer) Report(ref operator.Ref, key any, state report.RowState, desired drift.Sum) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.states[ref]
@@ -125,7 +145,7 @@ func (w *writeBack) Report(ref operator.Ref, key any, state report.RowState, des
 }
 
 // enqueue lets a row be written when its time has come. mu is held.
-func (w *writeBack) enqueue(ref operator.Ref, r *rowState) {
+func (w *Writer) enqueue(ref operator.Ref, r *rowState) {
 	if w.queue == nil || r.retry > 0 {
 		return
 	}
@@ -137,7 +157,7 @@ func (w *writeBack) enqueue(ref operator.Ref, r *rowState) {
 }
 
 // Forget implements reconcile.RowStates.
-func (w *writeBack) Forget(ref operator.Ref) {
+func (w *Writer) Forget(ref operator.Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if r := w.states[ref]; r != nil {
@@ -146,8 +166,8 @@ func (w *writeBack) Forget(ref operator.Ref) {
 	}
 }
 
-// run writes states until ctx is done.
-func (w *writeBack) run(ctx context.Context) {
+// Run writes states until ctx is done.
+func (w *Writer) Run(ctx context.Context) {
 	defer w.writer.Close()
 	queue := workqueue.NewTypedDelayingQueue[operator.Ref]()
 	defer context.AfterFunc(ctx, queue.ShutDown)()
@@ -164,8 +184,7 @@ func (w *writeBack) run(ctx context.Context) {
 		defer w.mu.Unlock()
 		w.queue = nil
 	}()
-	pending := unwritten.begin(w.session.operator.name, func(set func(n int, labels ...string)) { set(w.pending()) })
-	defer pending()
+	defer metrics.Unwritten.Begin(w.Operator, func(set func(n int, labels ...string)) { set(w.pending()) })()
 	lost := minSpacing
 	for {
 		ref, shutDown := queue.Get()
@@ -178,13 +197,13 @@ func (w *writeBack) run(ctx context.Context) {
 			lost = minSpacing
 			continue
 		}
-		pause(ctx, lost) // the others would fail as well
+		work.Pause(ctx, lost) // the others would fail as well
 		lost = min(2*lost, maxSpacing)
 	}
 }
 
 // pending is how many rows have another state than was written.
-func (w *writeBack) pending() (n int) {
+func (w *Writer) pending() (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range w.states {
@@ -196,7 +215,7 @@ func (w *writeBack) pending() (n int) {
 }
 
 // write writes the state of one row. It returns false if the database cannot be reached.
-func (w *writeBack) write(ctx context.Context, ref operator.Ref) (connected bool) {
+func (w *Writer) write(ctx context.Context, ref operator.Ref) (connected bool) {
 	w.mu.Lock()
 	r := w.states[ref]
 	if r == nil || r.want == r.written {
@@ -205,12 +224,12 @@ func (w *writeBack) write(ctx context.Context, ref operator.Ref) (connected bool
 	}
 	key, state, desired := r.key, r.want, r.desired
 	w.mu.Unlock()
-	acting, leave, ok := w.session.enterShardOfRow(ctx, ref)
+	acting, leave, ok := w.Enter(ctx, ref)
 	if !ok {
 		return true // the row is another process's now
 	}
 	defer leave()
-	err := w.session.whileMayWrite(acting, func(ctx context.Context, allowed func() error) error {
+	err := whileMayWrite(acting, w.Tenures, func(ctx context.Context, allowed func() error) error {
 		return w.writer.Write(ctx, func(name string) any { return parameter(name, key, state) }, allowed)
 	})
 	w.mu.Lock()
@@ -223,7 +242,7 @@ func (w *writeBack) write(ctx context.Context, ref operator.Ref) (connected bool
 	case errors.Is(err, errNotNow):
 		w.queue.AddAfter(ref, minSpacing)
 	case errors.As(err, &refused):
-		conf := w.session.pipeline.Config.Retry
+		conf := w.Retry
 		r.retry = min(max(2*r.retry, time.Duration(conf.MinDelay)), time.Duration(conf.MaxDelay))
 		w.noteFailed(ref, r, err)
 	default:
@@ -242,8 +261,8 @@ func parameter(name string, key any, state report.RowState) any {
 }
 
 // noteWritten notes a write. mu is held.
-func (w *writeBack) noteWritten(ref operator.Ref, r *rowState, state report.RowState, desired drift.Sum) {
-	countWriteBack(w.session.operator.name, writeBackWritten)
+func (w *Writer) noteWritten(ref operator.Ref, r *rowState, state report.RowState, desired drift.Sum) {
+	metrics.CountWriteBack(w.Operator, metrics.Written)
 	now := time.Now()
 	switch before := r.spacing; {
 	case r.at.IsZero() || r.writtenDesired == desired:
@@ -252,7 +271,7 @@ func (w *writeBack) noteWritten(ref operator.Ref, r *rowState, state report.RowS
 	default:
 		r.spacing = min(2*r.spacing, maxSpacing)
 		if r.spacing == maxSpacing && before < maxSpacing {
-			w.session.operator.log.Info("the state of a row is written again and again, and what follows from the row changes each time: "+
+			w.Log.Info("the state of a row is written again and again, and what follows from the row changes each time: "+
 				"does a template read a column that source.writeBack changes?", "upstream", ref.String())
 		}
 	}
@@ -264,8 +283,8 @@ func (w *writeBack) noteWritten(ref operator.Ref, r *rowState, state report.RowS
 }
 
 // noteFailed notes a failure, and lets the row be written again: after its retry, or when the others are. mu is held.
-func (w *writeBack) noteFailed(ref operator.Ref, r *rowState, err error) {
-	countWriteBack(w.session.operator.name, writeBackFailed)
+func (w *Writer) noteFailed(ref operator.Ref, r *rowState, err error) {
+	metrics.CountWriteBack(w.Operator, metrics.Failed)
 	r.failure = err.Error()
 	w.queue.AddAfter(ref, r.retry)
 	if w.failing.Name == "" || w.failing == ref {
@@ -274,7 +293,7 @@ func (w *writeBack) noteFailed(ref operator.Ref, r *rowState, err error) {
 }
 
 // recovered notes that a row does not fail any more. mu is held.
-func (w *writeBack) recovered(ref operator.Ref, r *rowState) {
+func (w *Writer) recovered(ref operator.Ref, r *rowState) {
 	r.retry, r.failure = 0, ""
 	if w.failing != ref {
 		return
@@ -286,13 +305,13 @@ func (w *writeBack) recovered(ref operator.Ref, r *rowState) {
 			return
 		}
 	}
-	w.session.generation.setWriteBackFailed("")
+	w.Show("")
 }
 
 // show makes the failure of a row the one in the operator's state. mu is held.
-func (w *writeBack) show(ref operator.Ref, r *rowState) {
+func (w *Writer) show(ref operator.Ref, r *rowState) {
 	w.failing = ref
-	w.session.generation.setWriteBackFailed(fmt.Sprintf("the state of row %s cannot be written: %s", ref.Name, r.failure))
+	w.Show(fmt.Sprintf("the state of row %s cannot be written: %s", ref.Name, r.failure))
 }
 
 // errNotNow is why nothing is written while the lock that this process needs for that is not renewed.
@@ -300,9 +319,9 @@ var errNotNow = errors.New("this process may not write now")
 
 // whileMayWrite calls write with a context that ends when this process may no longer write, and with a function that returns why it may
 // not write now. The context has a deadline that no renewal prolongs: a database heeds it even if this process is frozen.
-func (s *session) whileMayWrite(ctx context.Context, write func(ctx context.Context, allowed func() error) error) error {
+func whileMayWrite(ctx context.Context, tenures []*leadership.Tenure, write func(ctx context.Context, allowed func() error) error) error {
 	acting, needed := ctx, []*leadership.Tenure(nil)
-	for _, t := range []*leadership.Tenure{s.engine.options.Tenure, s.generation.activation} {
+	for _, t := range tenures {
 		if t == nil {
 			continue
 		}

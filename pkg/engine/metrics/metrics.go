@@ -1,12 +1,14 @@
-package engine
+// Package metrics has the Prometheus metrics of operators. Those of what is done for upstreams are in pkg/reconcile/counters.
+package metrics
 
 import (
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/corollary-dev/corollary/pkg/engine/state"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
@@ -85,19 +87,14 @@ var (
 	}, []string{"operator"})
 )
 
-// The results of a reload.
+// The results of a reload, and of an execution of source.writeBack.
 const (
-	reloadApplied = "Applied"
-	reloadFailed  = "Failed"
+	Applied = "Applied"
+	Written = "Written"
+	Failed  = "Failed"
 )
 
-// The results of an execution of source.writeBack.
-const (
-	writeBackWritten = "Written"
-	writeBackFailed  = "Failed"
-)
-
-// kept are the metrics that keep their values for an operator until forgetOperator: all but those that are polled.
+// kept are the metrics that keep their values for an operator until Forget: all but those that are polled.
 var kept = []interface {
 	prometheus.Collector
 	DeletePartialMatch(labels prometheus.Labels) int
@@ -108,57 +105,77 @@ var kept = []interface {
 
 func init() {
 	for _, metric := range kept {
-		metrics.Registry.MustRegister(metric)
+		registry.Registry.MustRegister(metric)
 	}
-	metrics.Registry.MustRegister(queues, writtenVersions, unwritten)
+	for _, gauge := range Polled {
+		registry.Registry.MustRegister(gauge)
+	}
 }
 
-func countRequest(operator, verb, resource string, code int) {
+// CountRequest counts a request about an object.
+func CountRequest(operator, verb, resource string, code int) {
 	requests.WithLabelValues(operator, verb, resource, strconv.Itoa(code)).Inc()
 }
 
-func observeReconcile(operator string, d time.Duration) {
+// ObserveReconcile records how long a reconcile took.
+func ObserveReconcile(operator string, d time.Duration) {
 	reconcileSeconds.WithLabelValues(operator).Observe(d.Seconds())
 }
 
-func setOperatorStates(operator string, current []condition) {
-	for _, r := range operatorReasons {
-		operatorState.WithLabelValues(operator, string(r)).Set(gaugeOf(hasReason(current, r)))
+// SetStates shows which states an operator is in.
+func SetStates(operator string, current []state.Condition) {
+	for _, r := range state.Reasons {
+		operatorState.WithLabelValues(operator, string(r)).Set(gaugeOf(state.Has(current, r)))
 	}
 }
 
-func setGuard(operator string, c guard.Count) {
+// SetGuard shows the counts of a change that waits for confirmation.
+func SetGuard(operator string, c guard.Count) {
 	guardChanges.WithLabelValues(operator).Set(float64(c.Changed))
 	guardDeletions.WithLabelValues(operator).Set(float64(c.Deleted))
 	guardExisting.WithLabelValues(operator).Set(float64(c.Existing))
 }
 
-func setRequirements(operator string, list []compile.Requirement) {
+// SetRequirements shows which versions a config requires, and which of them are met.
+func SetRequirements(operator string, list []compile.Requirement) {
 	requirements.DeletePartialMatch(prometheus.Labels{"operator": operator})
 	for _, r := range list {
 		requirements.WithLabelValues(operator, r.Name, r.Wanted).Set(gaugeOf(r.Unmet == nil))
 	}
 }
 
-// forgetGuard drops the counts of a change that no longer waits.
-func forgetGuard(operator string) {
+// ForgetGuard drops the counts of a change that no longer waits.
+func ForgetGuard(operator string) {
 	guardChanges.DeleteLabelValues(operator)
 	guardDeletions.DeleteLabelValues(operator)
 	guardExisting.DeleteLabelValues(operator)
 }
 
-func noteSourceRead(operator, input string, at time.Time, rows int) {
+// NoteSourceRead records that a query returned rows.
+func NoteSourceRead(operator, input string, at time.Time, rows int) {
 	sourceRows.WithLabelValues(operator, input).Set(float64(rows))
 	sourceReadTime.WithLabelValues(operator, input).Set(float64(at.UnixMilli()) / 1000)
 }
 
-func countWriteBack(operator, result string) { writeBacks.WithLabelValues(operator, result).Inc() }
+// CountWriteBack counts an execution of source.writeBack.
+func CountWriteBack(operator, result string) { writeBacks.WithLabelValues(operator, result).Inc() }
 
-func countReload(operator, result string) { reloads.WithLabelValues(operator, result).Inc() }
+// CountReload counts a changed or new config; operator is empty if it is not known.
+func CountReload(operator, result string) { reloads.WithLabelValues(operator, result).Inc() }
 
-func setReloadFailed(operator string, failed bool) {
+// SetReloadFailed shows whether the latest config of an operator cannot be used.
+func SetReloadFailed(operator string, failed bool) {
 	reloadsFailed.WithLabelValues(operator).Set(gaugeOf(failed))
 }
+
+// ForgetReloadFailed drops what is shown of configs that no operator runs.
+func ForgetReloadFailed() { reloadsFailed.DeleteLabelValues("") }
+
+// SetUnfiltered shows that the API server sends the upstreams of all shards.
+func SetUnfiltered(operator string) { shardsUnfiltered.WithLabelValues(operator).Set(1) }
+
+// ExpectFiltered shows that the API server filters by shard, unless SetUnfiltered was called before.
+func ExpectFiltered(operator string) { shardsUnfiltered.WithLabelValues(operator) }
 
 // gaugeOf is a bool as the value of a gauge.
 func gaugeOf(holds bool) float64 {
@@ -168,8 +185,8 @@ func gaugeOf(holds bool) float64 {
 	return 0
 }
 
-// forgetOperator drops the metrics of an operator that is gone.
-func forgetOperator(operator string) {
+// Forget drops the metrics of an operator that is gone.
+func Forget(operator string) {
 	for _, metric := range kept {
 		metric.DeletePartialMatch(prometheus.Labels{"operator": operator})
 	}
