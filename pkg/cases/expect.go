@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
@@ -56,7 +55,7 @@ func (out result) brief() map[string]any {
 	if brief["finalizer"] == "None" {
 		delete(brief, "finalizer")
 	}
-	if rest := drift.Without(brief, out.identifiers); len(rest) > 0 {
+	if rest := fieldpath.Without(brief, out.identifiers); len(rest) > 0 {
 		brief = rest
 	}
 	return brief

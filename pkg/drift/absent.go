@@ -114,7 +114,7 @@ func keyOf(f fields, live any, step fieldpath.Step) (string, any) {
 		return "f:" + step.Field, m[step.Field]
 	}
 	list, _ := live.([]any)
-	i := findItem(list, step)
+	i := step.Find(list)
 	if i < 0 {
 		return "", nil
 	}

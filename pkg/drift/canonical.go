@@ -74,11 +74,11 @@ func CanonicalWithNulls(obj map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-func canonicalMap(m map[string]any, at *trail) (map[string]any, error) {
+func canonicalMap(m map[string]any, at *fieldpath.Trail) (map[string]any, error) {
 	out := make(map[string]any, len(m))
 	first, problem := "", error(nil) // sorted, so that the same document gives the same error
 	for k, v := range m {
-		c, err := canonicalValue(v, &trail{parent: at, field: k})
+		c, err := canonicalValue(v, at.Field(k))
 		if err != nil && (problem == nil || k < first) {
 			first, problem = k, err
 		}
@@ -90,7 +90,7 @@ func canonicalMap(m map[string]any, at *trail) (map[string]any, error) {
 	return out, nil
 }
 
-func canonicalValue(v any, at *trail) (any, error) {
+func canonicalValue(v any, at *fieldpath.Trail) (any, error) {
 	switch v := v.(type) {
 	case nil, string, bool, int64:
 		return v, nil
@@ -105,7 +105,7 @@ func canonicalValue(v any, at *trail) (any, error) {
 		}
 		out := make([]any, len(v))
 		for i, item := range v {
-			c, err := canonicalValue(item, &trail{parent: at, index: i, isIndex: true})
+			c, err := canonicalValue(item, at.Index(i))
 			if err != nil {
 				return nil, err
 			}
@@ -117,7 +117,7 @@ func canonicalValue(v any, at *trail) (any, error) {
 	}
 }
 
-func canonicalNumber(v any, at *trail) (any, error) {
+func canonicalNumber(v any, at *fieldpath.Trail) (any, error) {
 	switch v := v.(type) {
 	case float64:
 		return canonicalFloat(v, at)
@@ -144,14 +144,14 @@ func canonicalNumber(v any, at *trail) (any, error) {
 	case json.Number:
 		return canonicalText(v.String(), at)
 	default:
-		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("a %T is not a JSON value", v),
+		return nil, &ValueError{Path: at.Path(), Problem: fmt.Sprintf("a %T is not a JSON value", v),
 			Fix: "give a map, list, string, number or boolean"}
 	}
 }
 
-func canonicalFloat(f float64, at *trail) (any, error) {
+func canonicalFloat(f float64, at *fieldpath.Trail) (any, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("%v is not a JSON number", f), Fix: "give a finite number"}
+		return nil, &ValueError{Path: at.Path(), Problem: fmt.Sprintf("%v is not a JSON number", f), Fix: "give a finite number"}
 	}
 	if i, ok := integral(f); ok {
 		return i, nil
@@ -160,17 +160,17 @@ func canonicalFloat(f float64, at *trail) (any, error) {
 }
 
 // canonicalText converts a number in JSON text.
-func canonicalText(s string, at *trail) (any, error) {
+func canonicalText(s string, at *fieldpath.Trail) (any, error) {
 	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return i, nil
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("%q is not a number that can be stored", s),
+		return nil, &ValueError{Path: at.Path(), Problem: fmt.Sprintf("%q is not a number that can be stored", s),
 			Fix: "give a number, or quote it to make it a string"}
 	}
 	if isDigits(s) && strconv.FormatFloat(f, 'f', 0, 64) != s {
-		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("the integer %s has more than 64 bits and would be rounded", s),
+		return nil, &ValueError{Path: at.Path(), Problem: fmt.Sprintf("the integer %s has more than 64 bits and would be rounded", s),
 			Fix: "quote it to make it a string"}
 	}
 	return canonicalFloat(f, at)
@@ -227,27 +227,4 @@ func mergeStringData(secret map[string]any) error {
 		secret["data"] = data
 	}
 	return nil
-}
-
-// trail is a path as a linked list from the leaf up. It is only formatted on demand.
-type trail struct {
-	parent  *trail
-	field   string
-	keys    map[string]string // the keys of a list item, if it has any
-	index   int
-	isIndex bool
-}
-
-func (t *trail) path() fieldpath.Path {
-	if t == nil {
-		return nil
-	}
-	step := fieldpath.Step{Kind: fieldpath.FieldStep, Field: t.field}
-	switch {
-	case t.keys != nil:
-		step = fieldpath.Step{Kind: fieldpath.SelectorStep, Selector: t.keys}
-	case t.isIndex:
-		step = fieldpath.Step{Kind: fieldpath.IndexStep, Index: t.index}
-	}
-	return append(t.parent.path(), step)
 }

@@ -1,8 +1,6 @@
 package drift
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -33,7 +31,8 @@ const Masked = redact.Masked
 // API server normalizes (1000m to 1) counts as different: to avoid that, pass as desired what Project returns for the result of an apply.
 func Changed(desired map[string]any, live *unstructured.Unstructured, v *View) []Difference {
 	es := latest(entries(live), v.Manager)
-	d := differ{es: es, our: split(es, v.Manager), secret: isSecret(live.Object), words: v.Words}
+	d := differ{es: es, our: split(es, v.Manager), words: v.Words}
+	d.secret = live.GetAPIVersion() == "v1" && live.GetKind() == "Secret"
 	root := ownersOf(es)
 	leftOut := v.leftOut()
 	resolved := make([]fieldpath.Path, len(leftOut))
@@ -43,7 +42,7 @@ func Changed(desired map[string]any, live *unstructured.Unstructured, v *View) [
 	d.maps(shape(desired, leftOut), shape(live.Object, resolved), root, nil)
 	d.extras(live, desired, v.Exclusive)
 	d.found = slices.DeleteFunc(d.found, func(f Difference) bool { return slices.ContainsFunc(v.Aside, f.Path.Equal) })
-	slices.SortFunc(d.found, func(a, b Difference) int { return comparePaths(a.Path, b.Path) })
+	slices.SortFunc(d.found, func(a, b Difference) int { return fieldpath.Compare(a.Path, b.Path) })
 	return slices.CompactFunc(d.found, func(a, b Difference) bool { return a.Path.Equal(b.Path) })
 }
 
@@ -55,8 +54,8 @@ type differ struct {
 	found  []Difference
 }
 
-func (d *differ) add(at *trail, want, have any, holders owners) {
-	d.addPath(at.path(), want, have, holders)
+func (d *differ) add(at *fieldpath.Trail, want, have any, holders owners) {
+	d.addPath(at.Path(), want, have, holders)
 }
 
 func (d *differ) addPath(p fieldpath.Path, want, have any, holders owners) {
@@ -94,7 +93,7 @@ func Mask(v any) any {
 	}
 }
 
-func (d *differ) values(want, have any, holders owners, at *trail) {
+func (d *differ) values(want, have any, holders owners, at *fieldpath.Trail) {
 	switch want := want.(type) {
 	case map[string]any:
 		if have, ok := have.(map[string]any); ok && (len(want) > 0 || !holders.of(d.our).isWhole()) {
@@ -113,21 +112,21 @@ func (d *differ) values(want, have any, holders owners, at *trail) {
 	}
 }
 
-func (d *differ) maps(want, have map[string]any, holders owners, at *trail) {
+func (d *differ) maps(want, have map[string]any, holders owners, at *fieldpath.Trail) {
 	for k, value := range want {
-		d.values(value, have[k], holders.field(k), &trail{parent: at, field: k})
+		d.values(value, have[k], holders.field(k), at.Field(k))
 	}
 	for key := range holders.of(d.our).owned {
 		name, ok := cutField(key)
 		value, live := have[name]
 		if _, wanted := want[name]; ok && live && !wanted {
-			d.removed(value, holders.field(name), &trail{parent: at, field: name})
+			d.removed(value, holders.field(name), at.Field(name))
 		}
 	}
 }
 
 // removed adds the parts of a value that we own and do not desire any more.
-func (d *differ) removed(have any, holders owners, at *trail) {
+func (d *differ) removed(have any, holders owners, at *fieldpath.Trail) {
 	ours := holders.of(d.our)
 	m, ok := have.(map[string]any)
 	switch {
@@ -141,7 +140,7 @@ func (d *differ) removed(have any, holders owners, at *trail) {
 
 // atomicRest adds the additional keys of a map that managers own only as a whole: an apply replaces all of it, and would remove
 // these keys.
-func (d *differ) atomicRest(want, have map[string]any, holders owners, at *trail) {
+func (d *differ) atomicRest(want, have map[string]any, holders owners, at *fieldpath.Trail) {
 	whole := false
 	for _, o := range holders {
 		if o.holding == holdsHere && !o.owned.isLeaf() {
@@ -154,13 +153,13 @@ func (d *differ) atomicRest(want, have map[string]any, holders owners, at *trail
 	}
 	for k, value := range have {
 		if _, ok := want[k]; !ok {
-			d.add(&trail{parent: at, field: k}, nil, value, holders)
+			d.add(at.Field(k), nil, value, holders)
 		}
 	}
 }
 
 // lists compares item by item if a manager owns the items by their keys or values, else as a whole.
-func (d *differ) lists(want, have []any, holders owners, at *trail) {
+func (d *differ) lists(want, have []any, holders owners, at *fieldpath.Trail) {
 	within := holders.items()
 	find, names := matcher(within, d.our, have)
 	if find == nil {
@@ -207,27 +206,6 @@ func matcher(within []*items, our int, list []any) (find func(item any) (int, bo
 	default:
 		return nil, names
 	}
-}
-
-func sortPaths(paths []fieldpath.Path) { slices.SortFunc(paths, comparePaths) }
-
-func comparePaths(a, b fieldpath.Path) int {
-	for i := range min(len(a), len(b)) {
-		if c := compareSteps(a[i], b[i]); c != 0 {
-			return c
-		}
-	}
-	return len(a) - len(b)
-}
-
-func compareSteps(a, b fieldpath.Step) int {
-	if c := cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Index, b.Index)); c != 0 {
-		return c
-	}
-	if maps.Equal(a.Selector, b.Selector) {
-		return 0
-	}
-	return cmp.Compare(a.String(), b.String())
 }
 
 // Paths are the paths of differences, in one text.

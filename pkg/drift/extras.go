@@ -1,6 +1,8 @@
 package drift
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -18,7 +20,7 @@ func Extras(live *unstructured.Unstructured, desired map[string]any, exclusive [
 		want, _ := fieldpath.Get(desired, p)
 		extras(have, want, p, &out)
 	}
-	sortPaths(out)
+	slices.SortFunc(out, fieldpath.Compare)
 	return out
 }
 

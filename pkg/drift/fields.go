@@ -167,29 +167,12 @@ func (f fields) enter(live any, step fieldpath.Step) (fields, any, bool) {
 		return next, m[step.Field], ok
 	}
 	list, _ := live.([]any)
-	i := findItem(list, step)
+	i := step.Find(list)
 	if i < 0 {
 		return nil, nil, false
 	}
 	next, ok := f.items().of(list[i], i)
 	return next, list[i], ok
-}
-
-// findItem returns the index of the item for step, or -1.
-func findItem(list []any, step fieldpath.Step) int {
-	if step.Kind == fieldpath.IndexStep {
-		if step.Index < 0 || step.Index >= len(list) {
-			return -1
-		}
-		return step.Index
-	}
-	p := fieldpath.Path{step}
-	for i := range list {
-		if _, ok := fieldpath.Get(list[i:i+1], p); ok {
-			return i
-		}
-	}
-	return -1
 }
 
 // resolve converts the indexes of list items in p from the applied object to the live one: if f owns only some items, mutating

@@ -34,10 +34,9 @@ var lowerBase32 = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPad
 // has 64, so the hash is base32hex: 55 characters for sha256 with the version, 35 for sha1, 29 for md5. It panics if the algorithm is
 // not valid.
 func Hash(a Algorithm, obj map[string]any) string {
-	e := encoders.Get().(*encoder)
+	e := encoders.Get().(*Encoder)
 	defer e.release()
-	e.nulls = true
-	e.value(obj)
+	e.Value(obj)
 	return HashVersion + lowerBase32.EncodeToString(sumBytes(a, e.buf))
 }
 
@@ -66,23 +65,3 @@ func OtherForm(hash string) bool { return !CurrentHash(hash) && versioned.MatchS
 
 // versioned matches what any version of Hash writes.
 var versioned = regexp.MustCompile(`^v[0-9]+-[0-9a-v]+$`)
-
-// Key is an annotation or a label. Exactly one is set.
-type Key struct{ Annotation, Label string }
-
-// read returns the value of the key in an object's metadata, or "".
-func (k Key) read(metadata map[string]any) string {
-	if k.Label != "" {
-		return textAt(metadata, "labels", k.Label)
-	}
-	if k.Annotation != "" {
-		return textAt(metadata, "annotations", k.Annotation)
-	}
-	return ""
-}
-
-func textAt(metadata map[string]any, field, key string) string {
-	m, _ := metadata[field].(map[string]any)
-	s, _ := m[key].(string)
-	return s
-}

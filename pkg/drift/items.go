@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	smd "sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
 // items finds the owned items of a list. fieldsV1 names an item by its keys (k:{"name":"app"}), its value (v:"app") or its
@@ -200,7 +202,7 @@ func (it *items) lookup() (fields, bool) {
 }
 
 // step returns the step of a path to an item: by its keys if it is owned by them, else by its index.
-func (it *items) step(item any, i int, parent *trail) *trail {
+func (it *items) step(item any, i int, parent *fieldpath.Trail) *fieldpath.Trail {
 	m, _ := item.(map[string]any)
 	for _, names := range it.keys {
 		keys := make(map[string]string, len(names))
@@ -210,10 +212,10 @@ func (it *items) step(item any, i int, parent *trail) *trail {
 			}
 		}
 		if len(keys) > 0 {
-			return &trail{parent: parent, keys: keys}
+			return parent.Item(keys)
 		}
 	}
-	return &trail{parent: parent, index: i, isIndex: true}
+	return parent.Index(i)
 }
 
 // appendName writes the k: name of an item with the given sorted key fields. It returns false if the item lacks one.

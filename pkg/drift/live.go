@@ -186,7 +186,7 @@ func (v *View) content(projection map[string]any) Sum {
 			}
 		}
 	}
-	return exactDigest(out)
+	return ExactDigest(out)
 }
 
 func (v *View) secretOf(u *unstructured.Unstructured, owned fields) *Secret {

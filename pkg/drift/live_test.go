@@ -279,7 +279,7 @@ func TestWithout(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			in := parse(t, test.in)
-			got := drift.Without(in, []fieldpath.Path{fieldpath.MustParse(test.path)})
+			got := fieldpath.Without(in, []fieldpath.Path{fieldpath.MustParse(test.path)})
 			if diff := cmp.Diff(parse(t, test.want), got); diff != "" {
 				t.Error(diff)
 			}

@@ -26,7 +26,7 @@ func LostFields(before, after *unstructured.Unstructured, manager string) []CoOw
 	es := entries(after)
 	l := lostFinder{es: es, our: split(es, manager)}
 	l.fields(old, before.Object, after.Object, ownersOf(es), nil)
-	slices.SortFunc(l.lost, func(a, b CoOwnedField) int { return comparePaths(a.Path, b.Path) })
+	slices.SortFunc(l.lost, func(a, b CoOwnedField) int { return fieldpath.Compare(a.Path, b.Path) })
 	return l.lost
 }
 
@@ -38,10 +38,10 @@ type lostFinder struct {
 
 // place checks one remaining place: old is what we owned of it, holders how it is owned now. A place that was owned itself is lost
 // if we own nothing of it any more and someone else owns something; otherwise check what is below.
-func (l *lostFinder) place(old fields, before, after any, holders owners, at *trail) {
+func (l *lostFinder) place(old fields, before, after any, holders owners, at *fieldpath.Trail) {
 	if holders.of(l.our).holding == holdsNothing && old.isMember() {
 		if holders.hasOther(l.our) {
-			l.lost = append(l.lost, CoOwnedField{Path: at.path(), Manager: holders.lastWriter(l.es, l.our)})
+			l.lost = append(l.lost, CoOwnedField{Path: at.Path(), Manager: holders.lastWriter(l.es, l.our)})
 		}
 		return
 	}
@@ -56,19 +56,19 @@ func (l *lostFinder) place(old fields, before, after any, holders owners, at *tr
 	}
 }
 
-func (l *lostFinder) fields(old fields, before map[string]any, after any, holders owners, at *trail) {
+func (l *lostFinder) fields(old fields, before map[string]any, after any, holders owners, at *fieldpath.Trail) {
 	lives, _ := after.(map[string]any)
 	for key := range old {
 		name, ok := cutField(key)
 		value, still := lives[name]
 		was, owned := old.below(key)
 		if ok && still && owned {
-			l.place(was, before[name], value, holders.field(name), &trail{parent: at, field: name})
+			l.place(was, before[name], value, holders.field(name), at.Field(name))
 		}
 	}
 }
 
-func (l *lostFinder) items(old fields, before []any, after any, holders owners, at *trail) {
+func (l *lostFinder) items(old fields, before []any, after any, holders owners, at *fieldpath.Trail) {
 	list, _ := after.([]any)
 	names, within := old.items(), holders.items()
 	twins := names.finder(before)

@@ -80,7 +80,7 @@ func (p projector) list(live []any, owned fields) []any {
 // normalizes nothing. full is the canonical object with conventions, owner marks and the hash. It ignores what is not part of P,
 // and what is never in managedFields (apiVersion, kind and the identifying metadata).
 func Desired(full map[string]any, v *View) Sum {
-	return exactDigest(shape(full, v.leftOut()))
+	return ExactDigest(shape(full, v.leftOut()))
 }
 
 // identity is the metadata that is in no manager's fields.
@@ -106,7 +106,7 @@ func shape(full map[string]any, initial []fieldpath.Path) map[string]any {
 			delete(out, "metadata")
 		}
 	}
-	return Without(out, initial)
+	return fieldpath.Without(out, initial)
 }
 
 // projection returns what P is the digest of, if nothing owned is absent: the projection with whole exclusive fields, and
@@ -116,8 +116,8 @@ func (v *View) projection(obj map[string]any, owned fields) map[string]any {
 	for _, p := range v.Exclusive {
 		value, ok := fieldpath.Get(obj, p)
 		if ok {
-			out = with(out, p, value)
+			out = fieldpath.With(out, p, value)
 		}
 	}
-	return Without(out, v.leftOut())
+	return fieldpath.Without(out, v.leftOut())
 }

@@ -33,9 +33,9 @@ func Partial(desired map[string]any, live *unstructured.Unstructured, v *View) [
 func copyAt(to, from map[string]any, p fieldpath.Path) map[string]any {
 	value, ok := fieldpath.Get(from, p)
 	if !ok {
-		return Without(to, []fieldpath.Path{p})
+		return fieldpath.Without(to, []fieldpath.Path{p})
 	}
-	return with(to, p, value)
+	return fieldpath.With(to, p, value)
 }
 
 // AsCreated returns desired with the live values that admission sets in a new object: where live differs from desired and

@@ -1,47 +1,96 @@
 package drift
 
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
 // sum returns P: the digest of the projection and of what the manager owns and is absent. An empty value that the API server does not
 // store (args: []) stays owned; a writer that sets it later removes it from our entry, which changes P. If nothing owned is absent, P is
-// Digest(v.projection(obj, owned)), which is built only if fields must be added or removed. Only then can it equal Desired.
+// ExactDigest(v.projection(obj, owned)), which is built only if fields must be added or removed. Only then can it equal Desired.
 func (v *View) sum(obj map[string]any, owned fields) Sum {
-	e := encoders.Get().(*encoder)
-	defer e.release()
-	e.nulls = true
-	switch {
-	case owned.isLeaf():
-		e.value(map[string]any{}) // nobody owns an object as a whole
-	case len(v.Exclusive)+len(v.Initial)+len(v.Aside) > 0:
-		e.value(v.projection(obj, owned))
-		e.missing = true // possibly
-	default:
-		e.projectMap(obj, owned)
+	if owned.isLeaf() || len(v.Exclusive)+len(v.Initial)+len(v.Aside) == 0 {
+		return owned.sum(obj)
 	}
-	if e.missing {
-		if absent := v.absent(obj, owned); len(absent) > 0 {
-			e.value(map[string]any(absent))
-		}
+	values := []any{v.projection(obj, owned)}
+	if absent := v.absent(obj, owned); len(absent) > 0 {
+		values = append(values, map[string]any(absent))
 	}
-	return e.sum()
+	return ExactDigest(values...)
 }
 
-// project writes the projection of live, and records whether something owned is missing.
-func (e *encoder) project(live any, owned fields) {
+// sum returns the digest of the projection of obj and of what is owned and absent.
+func (f fields) sum(obj map[string]any) Sum {
+	e := projections.Get().(*projection)
+	defer e.release()
+	if f.isLeaf() {
+		e.Value(map[string]any{}) // nobody owns an object as a whole
+		return e.Sum()
+	}
+	e.fields(obj, f)
+	if e.missing {
+		if absent := f.absent(obj); len(absent) > 0 {
+			e.Value(map[string]any(absent))
+		}
+	}
+	return e.Sum()
+}
+
+// projection writes a projection without building it.
+type projection struct {
+	Encoder
+	todo    []place  // a stack: the remaining fields of each map that is being written
+	most    int      // the maximum length of todo
+	free    []*items // unused ones
+	missing bool     // something owned may be missing
+}
+
+// place is a field, its live value and what is owned of it.
+type place struct {
+	name  string
+	live  any
+	owned fields
+}
+
+func comparePlaces(a, b place) int { return strings.Compare(a.name, b.name) }
+
+var projections = sync.Pool{New: func() any { return &projection{} }}
+
+// maxPooledPlaces limits what is kept for reuse, so that one large object does not keep it forever.
+const maxPooledPlaces = 1 << 12
+
+func (e *projection) release() {
+	if !e.Reset() || cap(e.todo) > maxPooledPlaces {
+		return
+	}
+	clear(e.todo[:e.most])
+	for _, it := range e.free {
+		it.read(nil)
+		clear(it.keys[:cap(it.keys)])
+		clear(it.names[:cap(it.names)])
+	}
+	e.todo, e.most, e.missing = e.todo[:0], 0, false
+	projections.Put(e)
+}
+
+func (e *projection) value(live any, owned fields) {
 	if owned.isLeaf() {
-		e.value(live)
+		e.Value(live)
 		return
 	}
 	switch live := live.(type) {
 	case map[string]any:
-		e.projectMap(live, owned)
+		e.fields(live, owned)
 	case []any:
-		e.projectList(live, owned)
+		e.list(live, owned)
 	default:
 		e.missing = true
-		e.value(live)
+		e.Value(live)
 	}
 }
 
-func (e *encoder) projectMap(live map[string]any, owned fields) {
+func (e *projection) fields(live map[string]any, owned fields) {
 	from := len(e.todo)
 	for key, below := range owned {
 		below, ok := below.(map[string]any)
@@ -54,35 +103,37 @@ func (e *encoder) projectMap(live map[string]any, owned fields) {
 			e.missing = true
 			continue
 		}
-		e.todo = append(e.todo, pair{key: name, value: value, owned: below})
+		e.todo = append(e.todo, place{name, value, below})
 	}
-	to := e.sort(from)
-	e.buf = append(e.buf, 'm')
+	slices.SortFunc(e.todo[from:], comparePlaces)
+	to := len(e.todo)
+	e.most = max(e.most, to)
+	e.OpenMap()
 	for i := from; i < to; i++ {
 		next := e.todo[i]
-		e.text('k', next.key)
-		e.project(next.value, next.owned)
+		e.Key(next.name)
+		e.value(next.live, next.owned)
 	}
-	e.buf = append(e.buf, 'e')
+	e.Close()
 	e.todo = e.todo[:from]
 }
 
-func (e *encoder) projectList(live []any, owned fields) {
+func (e *projection) list(live []any, owned fields) {
 	items := e.items()
 	items.read(owned)
-	e.buf = append(e.buf, 'l')
+	e.OpenList()
 	for i, item := range live {
 		if below, ok := items.of(item, i); ok {
 			items.markFound()
-			e.project(item, below)
+			e.value(item, below)
 		}
 	}
-	e.buf = append(e.buf, 'e')
+	e.Close()
 	e.missing = e.missing || !items.complete()
 	e.free = append(e.free, items)
 }
 
-func (e *encoder) items() *items {
+func (e *projection) items() *items {
 	if n := len(e.free); n > 0 {
 		it := e.free[n-1]
 		e.free = e.free[:n-1]

@@ -80,13 +80,13 @@ func TestServerInitial(t *testing.T) {
 	merge(t, ns, "autoscaler", u, `{"spec":{"replicas":7}}`, "scale")
 	scaled := get(t, ns, u)
 	check("after scaling", scaled, drift.InitialField{Others: true, Present: true, Value: int64(7)})
-	check("after an apply without it", apply(t, ns, manager, drift.Without(desired, v.Initial)),
+	check("after an apply without it", apply(t, ns, manager, fieldpath.Without(desired, v.Initial)),
 		drift.InitialField{Others: true, Present: true, Value: int64(7)})
 
 	alone := deployment("replicas: 3,")
 	alone["metadata"].(map[string]any)["name"] = "alone"
 	apply(t, ns, manager, alone)
-	reset := apply(t, ns, manager, drift.Without(alone, v.Initial))
+	reset := apply(t, ns, manager, fieldpath.Without(alone, v.Initial))
 	if n, _, _ := unstructured.NestedInt64(reset.Object, "spec", "replicas"); n != 1 {
 		t.Errorf("leaving a field out that we own alone gives %d replicas, want a reset to 1", n)
 	}

@@ -39,7 +39,7 @@ func UnlikeNew(live, created *unstructured.Unstructured, v *View) []Unlike {
 	found := slices.DeleteFunc(u.found, func(f Unlike) bool {
 		return slices.ContainsFunc(aside, func(p fieldpath.Path) bool { return matches(f.Path, p) })
 	})
-	slices.SortFunc(found, func(a, b Unlike) int { return comparePaths(a.Path, b.Path) })
+	slices.SortFunc(found, func(a, b Unlike) int { return fieldpath.Compare(a.Path, b.Path) })
 	return found
 }
 
@@ -86,14 +86,14 @@ func keysOf(a, b map[string]any) []string {
 	return keys
 }
 
-func (u *unlikeFinder) field(name string, live, created map[string]any, holders owners, at *trail) {
+func (u *unlikeFinder) field(name string, live, created map[string]any, holders owners, at *fieldpath.Trail) {
 	is, lives := live[name]
 	was, made := created[name]
-	u.values(Unlike{Live: is, New: was, Lives: lives, Made: made}, holders.field(name), &trail{parent: at, field: name})
+	u.values(Unlike{Live: is, New: was, Lives: lives, Made: made}, holders.field(name), at.Field(name))
 }
 
-func (u *unlikeFinder) values(f Unlike, holders owners, at *trail) {
-	if f.Lives && f.Made && exactDigest(f.Live) == exactDigest(f.New) {
+func (u *unlikeFinder) values(f Unlike, holders owners, at *fieldpath.Trail) {
+	if f.Lives && f.Made && ExactDigest(f.Live) == ExactDigest(f.New) {
 		return
 	}
 	live, isMap := f.Live.(map[string]any)
@@ -109,7 +109,7 @@ func (u *unlikeFinder) values(f Unlike, holders owners, at *trail) {
 	if isList && wasList && u.items(liveList, createdList, holders, at) {
 		return
 	}
-	f.Path, f.Ours = at.path(), holders.of(u.our).holding != holdsNothing
+	f.Path, f.Ours = at.Path(), holders.of(u.our).holding != holdsNothing
 	if !f.Ours && holders.hasOther(u.our) {
 		f.Manager = holders.lastWriter(u.es, u.our)
 	}
@@ -122,7 +122,7 @@ func (u *unlikeFinder) isShared(holders owners) bool {
 }
 
 // items compares lists item by item if a manager names them by their keys; else it returns false.
-func (u *unlikeFinder) items(live, created []any, holders owners, at *trail) bool {
+func (u *unlikeFinder) items(live, created []any, holders owners, at *fieldpath.Trail) bool {
 	within := holders.items()
 	names := named(within, u.our)
 	if !names.areKeyed() || holders.of(u.our).isWhole() {
@@ -156,7 +156,7 @@ func Apart(list, others []Unlike) []Unlike {
 func WithoutTheirs(list []Unlike, doc map[string]any) []Unlike {
 	return slices.DeleteFunc(slices.Clone(list), func(f Unlike) bool {
 		wanted, ok := fieldpath.Get(doc, f.Path)
-		return f.Manager != "" || f.Ours && ok && f.Lives && exactDigest(wanted) == exactDigest(f.Live)
+		return f.Manager != "" || f.Ours && ok && f.Lives && ExactDigest(wanted) == ExactDigest(f.Live)
 	})
 }
 
@@ -168,7 +168,7 @@ func LikeNew(obj *unstructured.Unstructured, list []Unlike) *unstructured.Unstru
 		case !f.Made:
 			fieldpath.Remove(out.Object, f.Path)
 		case fieldpath.Set(out.Object, f.Path, f.New) != nil:
-			out.Object = with(out.Object, f.Path, f.New)
+			out.Object = fieldpath.With(out.Object, f.Path, f.New)
 		}
 	}
 	return out
@@ -179,7 +179,7 @@ func LikeNew(obj *unstructured.Unstructured, list []Unlike) *unstructured.Unstru
 func Claim(doc map[string]any, list []Unlike) (claim map[string]any, ok bool) {
 	for _, f := range list {
 		if f.Lives && !f.Ours {
-			doc, ok = with(doc, f.Path, f.Live), true
+			doc, ok = fieldpath.With(doc, f.Path, f.Live), true
 		}
 	}
 	return doc, ok

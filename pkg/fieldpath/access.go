@@ -44,14 +44,14 @@ func (s Step) enter(obj any) (any, bool) {
 	if !ok {
 		return nil, false
 	}
-	if i := s.find(list); i >= 0 {
+	if i := s.Find(list); i >= 0 {
 		return list[i], true
 	}
 	return nil, false
 }
 
-// find returns the item's index in list, or -1 if no item matches.
-func (s Step) find(list []any) int {
+// Find returns the item's index in list, or -1 if no item matches.
+func (s Step) Find(list []any) int {
 	if s.Kind == IndexStep {
 		if s.Index < 0 || s.Index >= len(list) {
 			return -1
@@ -128,7 +128,7 @@ func (s Step) put(p Path, parent, v any) error {
 		if s.Kind == FieldStep {
 			break
 		}
-		if i := s.find(parent); i >= 0 {
+		if i := s.Find(parent); i >= 0 {
 			parent[i] = v
 			return nil
 		}
@@ -205,7 +205,7 @@ func remove(v any, p Path) (any, bool) {
 			parent[p[0].Field] = child
 		}
 	case []any:
-		i := p[0].find(parent)
+		i := p[0].Find(parent)
 		if last {
 			return append(append(make([]any, 0, len(parent)-1), parent[:i]...), parent[i+1:]...), true
 		}

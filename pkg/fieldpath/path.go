@@ -4,6 +4,7 @@
 package fieldpath
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -78,6 +79,26 @@ func (p Path) HasPrefix(q Path) bool {
 
 // Overlaps reports whether one path is a prefix of the other, so that writing one changes what the other reads.
 func (p Path) Overlaps(q Path) bool { return p.HasPrefix(q) || q.HasPrefix(p) }
+
+// Compare orders paths step by step: a path comes before those below it.
+func Compare(a, b Path) int {
+	for i := range min(len(a), len(b)) {
+		if c := compareSteps(a[i], b[i]); c != 0 {
+			return c
+		}
+	}
+	return len(a) - len(b)
+}
+
+func compareSteps(a, b Step) int {
+	if c := cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Index, b.Index)); c != 0 {
+		return c
+	}
+	if maps.Equal(a.Selector, b.Selector) {
+		return 0
+	}
+	return cmp.Compare(a.String(), b.String())
+}
 
 // String returns the canonical text: plain keys after a dot, other keys quoted in brackets, a selector's keys sorted.
 // Parse(p.String()) equals p for every non-empty p. The empty path is ".".

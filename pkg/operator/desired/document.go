@@ -74,7 +74,7 @@ func (r *Renderer) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 	if err := generated.MakeRoom(d.Downstream, canonical); err != nil {
 		return nil, err
 	}
-	w.Hash = d.HashPrefix + drift.Hash(r.Algorithm, drift.Without(canonical, d.View.Initial))
+	w.Hash = d.HashPrefix + drift.Hash(r.Algorithm, fieldpath.Without(canonical, d.View.Initial))
 	w.Reference = marks.ReferenceLegal(r.Settings, d.Downstream, upstream.GetNamespace(), w.Target)
 	marks.Put(r.Settings, canonical, upstream, w)
 	w.Document, w.Secret = canonical, generated.SecretKeys(d.Downstream, canonical)
@@ -201,7 +201,7 @@ func (r *Renderer) Document(w *operator.Desired, k int, upstream *unstructured.U
 		return doc, nil
 	}
 	if live != nil {
-		doc = drift.Without(doc, d.View.Initial)
+		doc = fieldpath.Without(doc, d.View.Initial)
 		for i, at := range d.View.Initial[:len(d.View.Initial)-len(d.Generated)] {
 			if f := live.Initial[i]; generated.SendsField(f) {
 				if err := fieldpath.Set(doc, at, f.Value); err != nil {

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
@@ -73,7 +72,7 @@ func OthersStatus(s *operator.Settings, upstream *unstructured.Unstructured) map
 			ours = append(ours, part.Path)
 		}
 	}
-	out, _ := drift.Without(map[string]any{"status": theirs}, ours)["status"].(map[string]any)
+	out, _ := fieldpath.Without(map[string]any{"status": theirs}, ours)["status"].(map[string]any)
 	return out
 }
 

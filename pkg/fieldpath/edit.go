@@ -1,18 +1,16 @@
-package drift
+package fieldpath
 
 import (
 	"maps"
 	"slices"
-
-	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
 // Without returns obj without the given paths. A map or list that becomes empty is removed too: applying `spec: {}` would own
 // all of spec. An index counts the items of obj itself. obj is not changed; the result shares memory with it, and is obj if the
 // paths match nothing.
-func Without(obj map[string]any, paths []fieldpath.Path) map[string]any {
+func Without(obj map[string]any, paths []Path) map[string]any {
 	for _, p := range paths {
-		if _, ok := fieldpath.Get(obj, p); !ok || len(p) == 0 {
+		if _, ok := Get(obj, p); !ok || len(p) == 0 {
 			continue
 		}
 		rest, ok := without(obj, p)
@@ -25,8 +23,8 @@ func Without(obj map[string]any, paths []fieldpath.Path) map[string]any {
 }
 
 // without returns v without p; false if nothing is left.
-func without(v any, p fieldpath.Path) (any, bool) {
-	child, _ := fieldpath.Get(v, p[:1])
+func without(v any, p Path) (any, bool) {
+	child, _ := p[0].enter(v)
 	keep := false
 	if len(p) > 1 {
 		child, keep = without(child, p[1:])
@@ -41,7 +39,7 @@ func without(v any, p fieldpath.Path) (any, bool) {
 		}
 		return out, len(out) > 0
 	case []any:
-		i := findItem(parent, p[0])
+		i := p[0].Find(parent)
 		out := slices.Clone(parent)
 		if keep {
 			out[i] = child
@@ -54,20 +52,20 @@ func without(v any, p fieldpath.Path) (any, bool) {
 	}
 }
 
-// with returns obj with value at p, and copies what it changes. It creates missing maps, and the item if p ends with one that has
+// With returns obj with value at p, and copies what it changes. It creates missing maps, and the item if p ends with one that has
 // keys; if another list item is missing, it returns obj unchanged. An item may lack keys that have defaults.
-func with(obj map[string]any, p fieldpath.Path, value any) map[string]any {
+func With(obj map[string]any, p Path, value any) map[string]any {
 	if out, ok := put(obj, p, value).(map[string]any); ok {
 		return out
 	}
 	return obj
 }
 
-func put(v any, p fieldpath.Path, value any) any {
+func put(v any, p Path, value any) any {
 	if len(p) == 0 {
 		return value
 	}
-	if p[0].Kind == fieldpath.FieldStep {
+	if p[0].Kind == FieldStep {
 		m, ok := v.(map[string]any)
 		if !ok && v != nil {
 			return v
@@ -80,12 +78,12 @@ func put(v any, p fieldpath.Path, value any) any {
 		return out
 	}
 	list, _ := v.([]any)
-	i := findItem(list, p[0])
+	i := p[0].Find(list)
 	if i < 0 {
 		i = findWithout(list, p[0])
 	}
 	if i < 0 {
-		if len(p) == 1 && p[0].Kind == fieldpath.SelectorStep {
+		if len(p) == 1 && p[0].Kind == SelectorStep {
 			return append(slices.Clone(list), value)
 		}
 		return v
@@ -96,13 +94,13 @@ func put(v any, p fieldpath.Path, value any) any {
 }
 
 // findWithout returns the index of the first item that has some of the keys of a step, and no other value of the rest; -1 for none.
-func findWithout(list []any, step fieldpath.Step) int {
+func findWithout(list []any, step Step) int {
 	return slices.IndexFunc(list, func(item any) bool {
 		m, _ := item.(map[string]any)
 		some := false
 		for key, value := range step.Selector {
 			has, ok := m[key]
-			if ok && plainText(has) != value {
+			if ok && scalarText(has) != value {
 				return false
 			}
 			some = some || ok
