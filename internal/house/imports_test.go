@@ -48,7 +48,7 @@ var layers = [][]string{
 	{"pkg/reconcile/counters"},
 	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/leadership", "pkg/render", "pkg/rules", "pkg/status"},
 	{"pkg/render/functions", "pkg/render/parsing", "pkg/render/skeleton", "pkg/rules/cost"},
-	{"pkg/memcluster/answers", "pkg/render/values", "pkg/rules/schema", "pkg/simpleschema", "pkg/source"},
+	{"pkg/canonical", "pkg/memcluster/answers", "pkg/render/values", "pkg/rules/schema", "pkg/simpleschema", "pkg/source"},
 	{"pkg/builtin", "pkg/fieldpath", "pkg/filewatch", "pkg/logging", "pkg/manifest", "pkg/pages", "pkg/redact", "pkg/spelling", "pkg/sqltext",
 		"pkg/yamltext"},
 }
@@ -67,6 +67,7 @@ var never = map[string][]string{
 var pure = []string{
 	"pkg/backup/archive",
 	"pkg/backup/contents",
+	"pkg/canonical",
 	"pkg/config",
 	"pkg/config/decode",
 	"pkg/config/document",

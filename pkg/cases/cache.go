@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
 	"github.com/corollary-dev/corollary/pkg/offline"
@@ -202,7 +203,7 @@ func newInput(source *desired.InputSource, u *unstructured.Unstructured) input {
 func (i input) Match() desired.Match { return i.match }
 
 // Digest implements reconcile.Input.
-func (i input) Digest() drift.Sum { return drift.Digest(i.read) }
+func (i input) Digest() canonical.Sum { return canonical.Digest(i.read) }
 
 // Unpack implements reconcile.Input.
 func (i input) Unpack() (map[string]any, error) {

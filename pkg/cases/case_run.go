@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
@@ -90,7 +90,7 @@ func (w *caseRun) put(object map[string]any) error {
 	if err != nil {
 		return err
 	}
-	if u.Object, err = drift.CanonicalWithNulls(u.Object); err != nil {
+	if u.Object, err = canonical.FormWithNulls(u.Object); err != nil {
 		return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
 	}
 	kind.DropNulls(u.Object)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/offline"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -201,7 +201,7 @@ func (w *caseRun) addRow(u *unstructured.Unstructured) error {
 		return fmt.Errorf("operator %s has no input %q with sql: set metadata.namespace to the name of the input",
 			w.Pipeline.Name, u.GetNamespace())
 	}
-	content, err := drift.Canonical(u.Object)
+	content, err := canonical.Form(u.Object)
 	if err != nil {
 		return err
 	}

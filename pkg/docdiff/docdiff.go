@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
@@ -68,7 +68,7 @@ func authored(doc map[string]any) map[string]any {
 type documentDiff struct{ found []Field }
 
 func (d *documentDiff) values(at fieldpath.Path, before, after any) {
-	if drift.Digest(before) == drift.Digest(after) {
+	if canonical.Digest(before) == canonical.Digest(after) {
 		return
 	}
 	switch b := before.(type) {
@@ -127,7 +127,7 @@ func (d *documentDiff) lists(at fieldpath.Path, before, after []any) {
 // positions compares the items between those that are equal at both ends, one by one if they are as many, or if there are only new ones or
 // only removed ones; else as a whole.
 func (d *documentDiff) positions(at fieldpath.Path, before, after []any) {
-	same := func(i, j int) bool { return drift.Digest(before[i]) == drift.Digest(after[j]) }
+	same := func(i, j int) bool { return canonical.Digest(before[i]) == canonical.Digest(after[j]) }
 	first, b, a := 0, len(before), len(after)
 	for first < min(b, a) && same(first, first) {
 		first++

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	smd "sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
@@ -49,7 +50,7 @@ func BenchmarkDigest(b *testing.B) {
 	projection, _ := drift.Project(recorded(b, "deployment"), manager)
 	b.ReportAllocs()
 	for b.Loop() {
-		drift.Digest(projection)
+		canonical.Digest(projection)
 	}
 }
 
@@ -71,7 +72,7 @@ func BenchmarkHash(b *testing.B) {
 	projection, _ := drift.Project(recorded(b, "deployment"), manager)
 	b.ReportAllocs()
 	for b.Loop() {
-		drift.Hash(drift.SHA256, projection)
+		canonical.Hash(canonical.SHA256, projection)
 	}
 }
 
@@ -79,7 +80,7 @@ func BenchmarkCanonical(b *testing.B) {
 	projection, _ := drift.Project(recorded(b, "deployment"), manager)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := drift.Canonical(projection); err != nil {
+		if _, err := canonical.Form(projection); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -126,7 +127,8 @@ func largeDeployment(t testing.TB) *unstructured.Unstructured {
 	owner := map[string]any{"apiVersion": "tools.example.com/v1", "kind": "Appoperator", "name": "web",
 		"uid": "7e0c7d3e-90a5-4a4b-8f0d-0a2b1f7c0001", "controller": true}
 	u.Object["metadata"].(map[string]any)["ownerReferences"] = []any{owner}
-	u.Object["metadata"].(map[string]any)["annotations"].(map[string]any)["tools.example.com/spec-hash"] = drift.Hash(drift.SHA256, nil)
+	annotations := u.Object["metadata"].(map[string]any)["annotations"].(map[string]any)
+	annotations["tools.example.com/spec-hash"] = canonical.Hash(canonical.SHA256, nil)
 	u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration(), "replicas": int64(3), "availableReplicas": int64(3),
 		"readyReplicas": int64(3), "updatedReplicas": int64(3),
 		"conditions": []any{map[string]any{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable",

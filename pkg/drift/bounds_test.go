@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
@@ -82,12 +83,12 @@ func allocatedBytes(t *testing.T, desired, live map[string]any) int {
 	view := &drift.View{Manager: "us"}
 	start := time.Now()
 	runtime.ReadMemStats(&before)
-	canonical, err := drift.Canonical(desired)
+	form, err := canonical.Form(desired)
 	if err != nil {
 		t.Fatal(err)
 	}
-	drift.Desired(canonical, view)
-	drift.Hash("sha256", canonical)
+	drift.Desired(form, view)
+	canonical.Hash("sha256", form)
 	l, err := view.Live(&unstructured.Unstructured{Object: live})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +96,7 @@ func allocatedBytes(t *testing.T, desired, live map[string]any) int {
 	if len(l.StatusMessage) > 2048 {
 		t.Errorf("a message of %d bytes is kept", len(l.StatusMessage))
 	}
-	drift.Changed(canonical, &unstructured.Unstructured{Object: live}, view)
+	drift.Changed(form, &unstructured.Unstructured{Object: live}, view)
 	runtime.ReadMemStats(&after)
 	if took := time.Since(start); took > time.Minute {
 		t.Errorf("it takes %s", took)

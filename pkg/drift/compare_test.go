@@ -42,7 +42,7 @@ func caseOf(t *testing.T, from *golden.Case) comparison {
 		case "view.yaml":
 			c.view = viewOf(t, string(f.Data))
 		case "desired.yaml":
-			c.desired = canonical(t, parse(t, string(f.Data)))
+			c.desired = formOf(t, parse(t, string(f.Data)))
 		case "live.yaml":
 			c.live = object(t, string(f.Data))
 		case "before.yaml":

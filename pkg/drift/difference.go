@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
@@ -107,7 +108,7 @@ func (d *differ) values(want, have any, holders owners, at *fieldpath.Trail) {
 			return
 		}
 	}
-	if Digest(want) != Digest(have) {
+	if canonical.Digest(want) != canonical.Digest(have) {
 		d.add(at, want, have, holders)
 	}
 }
@@ -163,7 +164,7 @@ func (d *differ) lists(want, have []any, holders owners, at *fieldpath.Trail) {
 	within := holders.items()
 	find, names := matcher(within, d.our, have)
 	if find == nil {
-		if Digest(want) != Digest(have) {
+		if canonical.Digest(want) != canonical.Digest(have) {
 			d.add(at, want, have, holders)
 		}
 		return
@@ -198,11 +199,11 @@ func matcher(within []*items, our int, list []any) (find func(item any) (int, bo
 	case names.areKeyed():
 		return names.finder(list).find, names
 	case slices.ContainsFunc(within, func(it *items) bool { return it != nil && it.values }):
-		numbers := make(map[Sum]int, len(list))
+		numbers := make(map[canonical.Sum]int, len(list))
 		for i, item := range slices.Backward(list) {
-			numbers[Digest(item)] = i
+			numbers[canonical.Digest(item)] = i
 		}
-		return func(item any) (int, bool) { i, ok := numbers[Digest(item)]; return i, ok }, names
+		return func(item any) (int, bool) { i, ok := numbers[canonical.Digest(item)]; return i, ok }, names
 	default:
 		return nil, names
 	}

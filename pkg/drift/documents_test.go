@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 )
 
 // manager is the field manager that applies the documents of testdata/documents.
@@ -50,7 +50,7 @@ func documents(t testing.TB) []document {
 		if d.reason == "" {
 			t.Fatalf("%s has no reason", file)
 		}
-		d.desired = canonical(t, parse(t, string(text)))
+		d.desired = formOf(t, parse(t, string(text)))
 		out = append(out, d)
 	}
 	return out
@@ -98,9 +98,9 @@ func canonicalNumbers(v any) any {
 	return v
 }
 
-func canonical(t testing.TB, obj map[string]any) map[string]any {
+func formOf(t testing.TB, obj map[string]any) map[string]any {
 	t.Helper()
-	out, err := drift.Canonical(obj)
+	out, err := canonical.Form(obj)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	requests "github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
@@ -133,7 +134,7 @@ func (o *edited) make(doc map[string]any) bool {
 	o.t.Helper()
 	o.wrote, o.live = false, nil
 	doc = o.kind.named(doc)
-	doc, err := drift.Canonical(doc)
+	doc, err := canonical.Form(doc)
 	if err != nil {
 		return false
 	}
@@ -143,7 +144,7 @@ func (o *edited) make(doc map[string]any) bool {
 		o.target.Namespace = o.ns
 		u.SetNamespace(o.ns)
 	}
-	o.hash = drift.Hash(drift.SHA256, doc)
+	o.hash = canonical.Hash(canonical.SHA256, doc)
 	setIn(doc, []any{"metadata", "annotations", hashKey}, o.hash)
 	o.desired = doc
 	live, err := o.client.Create(o.t.Context(), o.target, doc)

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/corollary-dev/corollary/pkg/canonical"
 )
 
 // maker makes values and the owned fields of them, from a few names and values, so that many are similar.
@@ -193,12 +195,12 @@ func plainName(key string) string {
 	return prefix + ":" + jsonOf(v)
 }
 
-func sumOf(obj map[string]any, owned fields) Sum { return (&View{}).sum(obj, owned) }
+func sumOf(obj map[string]any, owned fields) canonical.Sum { return (&View{}).sum(obj, owned) }
 
 // TestSumIsExact: P is equal if and only if the owned values and the owned but absent places are equal.
 func TestSumIsExact(t *testing.T) {
 	m := maker{rand.New(rand.NewPCG(1, 2))}
-	byP, byText := map[Sum]string{}, map[string]Sum{}
+	byP, byText := map[canonical.Sum]string{}, map[string]canonical.Sum{}
 	alike := 0
 	for range 20_000 {
 		obj := m.object(3)

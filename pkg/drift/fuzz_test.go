@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
@@ -61,12 +62,12 @@ func FuzzProject(f *testing.F) {
 		if json.Unmarshal(data, &obj) != nil || obj == nil {
 			return
 		}
-		obj, err := drift.Canonical(obj)
+		obj, err := canonical.Form(obj)
 		if err != nil {
 			return
 		}
 		u := &unstructured.Unstructured{Object: obj}
-		before := drift.Digest(obj)
+		before := canonical.Digest(obj)
 		projection, ok := drift.Project(u, manager)
 		for i, v := range fuzzViews() {
 			l, err := v.Live(u)
@@ -98,14 +99,14 @@ func FuzzProject(f *testing.F) {
 		if lost := drift.LostFields(u, u, manager); len(lost) > 0 {
 			t.Errorf("lost without a change: %v", lost)
 		}
-		if drift.Digest(obj) != before {
+		if canonical.Digest(obj) != before {
 			t.Error("the object was changed")
 		}
 	})
 }
 
 // checkSum: P is the same if the projection is built, and its digest if nothing owned is absent.
-func checkSum(t *testing.T, v *drift.View, u *unstructured.Unstructured, p drift.Sum) {
+func checkSum(t *testing.T, v *drift.View, u *unstructured.Unstructured, p canonical.Sum) {
 	t.Helper()
 	built := *v
 	built.Initial = []fieldpath.Path{fieldpath.MustParse(".none")}
@@ -113,7 +114,7 @@ func checkSum(t *testing.T, v *drift.View, u *unstructured.Unstructured, p drift
 		t.Error("P is another one where the projection is built")
 	}
 	projection, _ := drift.Project(u, v.Manager)
-	if absent := v.AbsentOf(u); len(absent) > 0 && p == drift.Digest(projection) {
+	if absent := v.AbsentOf(u); len(absent) > 0 && p == canonical.Digest(projection) {
 		t.Errorf("P is the digest of the projection, without %v", absent)
 	}
 }
@@ -152,6 +153,6 @@ func within(v, whole any) bool {
 		}
 		return ok
 	default:
-		return drift.Digest(v) == drift.Digest(whole)
+		return canonical.Digest(v) == canonical.Digest(whole)
 	}
 }

@@ -1,9 +1,13 @@
 package drift
 
-import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/canonical"
+)
 
 // SumOf exports P for tests and benchmarks.
-func (v *View) SumOf(u *unstructured.Unstructured) Sum {
+func (v *View) SumOf(u *unstructured.Unstructured) canonical.Sum {
 	owned, _ := ours(u, v.Manager)
 	return v.sum(u.Object, owned)
 }

@@ -10,6 +10,7 @@ import (
 
 	smd "sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
@@ -248,7 +249,7 @@ func appendScalar(buf []byte, v any) []byte {
 	case int64:
 		return strconv.AppendInt(buf, v, 10)
 	case float64:
-		if i, ok := integral(v); ok {
+		if i, ok := canonical.Integer(v); ok {
 			return strconv.AppendInt(buf, i, 10)
 		}
 		return appendJSON(buf, v)

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/canonical"
 )
 
 // Live is what is kept of a live object: a few hundred bytes for any object. It is immutable, so it can be shared without
@@ -45,7 +47,7 @@ type Live struct {
 	Shape uint32
 	// P is the digest of the projection: the live values of our fields, with whole exclusive fields and without initial fields.
 	// It is zero if Managed is false.
-	P Sum
+	P canonical.Sum
 	// Initial has the state of each initial field of the view, in the same order.
 	Initial []InitialField
 	// Secret is what is kept of a Secret; nil for any other kind.
@@ -87,7 +89,7 @@ type Secret struct {
 	// Keys are the keys of its data that we own, or give, in order. An apply that omits one removes a value that may exist nowhere else.
 	Keys []string
 	// Content is the digest of all that we own, or give, but for the name and our marks.
-	Content Sum
+	Content canonical.Sum
 }
 
 // EqualsExceptVersion reports whether all that is kept of two states of an object is the same, except for the resource version.
@@ -166,9 +168,9 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 }
 
 // Content is Secret.Content of a desired document.
-func (v *View) Content(doc map[string]any) Sum { return v.content(shape(doc, v.leftOut())) }
+func (v *View) Content(doc map[string]any) canonical.Sum { return v.content(shape(doc, v.leftOut())) }
 
-func (v *View) content(projection map[string]any) Sum {
+func (v *View) content(projection map[string]any) canonical.Sum {
 	out := map[string]any{}
 	for key, value := range projection {
 		if key != "metadata" {
@@ -186,7 +188,7 @@ func (v *View) content(projection map[string]any) Sum {
 			}
 		}
 	}
-	return ExactDigest(out)
+	return canonical.ExactDigest(out)
 }
 
 func (v *View) secretOf(u *unstructured.Unstructured, owned fields) *Secret {

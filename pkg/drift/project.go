@@ -3,6 +3,7 @@ package drift
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
@@ -79,8 +80,8 @@ func (p projector) list(live []any, owned fields) []any {
 // Desired returns the digest that the projection of the live object will have after full is applied, if the API server
 // normalizes nothing. full is the canonical object with conventions, owner marks and the hash. It ignores what is not part of P,
 // and what is never in managedFields (apiVersion, kind and the identifying metadata).
-func Desired(full map[string]any, v *View) Sum {
-	return ExactDigest(shape(full, v.leftOut()))
+func Desired(full map[string]any, v *View) canonical.Sum {
+	return canonical.ExactDigest(shape(full, v.leftOut()))
 }
 
 // identity is the metadata that is in no manager's fields.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
@@ -37,7 +38,7 @@ func checkProjection(t *testing.T, d document, live *unstructured.Unstructured) 
 		t.Fatal(err)
 	}
 	whole := len(v.AbsentOf(live)) == 0 && !bytes.Contains(text, []byte(":null"))
-	if (l.P == drift.Digest(projection)) != whole {
+	if (l.P == canonical.Digest(projection)) != whole {
 		t.Errorf("%s: P is the digest of the projection: %v; absent are %v, of %s", d.reason, !whole, v.AbsentOf(live), text)
 	}
 	same := l.P == drift.Desired(d.desired, v)

@@ -3,6 +3,7 @@ package drift
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
@@ -49,7 +50,7 @@ func AsCreated(desired map[string]any, live, created *unstructured.Unstructured,
 		}
 		is, isPresent := fieldpath.Get(live.Object, d.Path)
 		was, made := fieldpath.Get(created.Object, d.Path)
-		if isPresent != made || Digest(is) != Digest(was) {
+		if isPresent != made || canonical.Digest(is) != canonical.Digest(was) {
 			continue
 		}
 		out, found = copyAt(out, live.Object, d.Path), true

@@ -13,6 +13,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
@@ -37,7 +38,7 @@ func TestServerDocuments(t *testing.T) {
 	}
 }
 
-func sum(t *testing.T, u *unstructured.Unstructured) drift.Sum {
+func sum(t *testing.T, u *unstructured.Unstructured) canonical.Sum {
 	t.Helper()
 	v := drift.View{Manager: manager}
 	l, err := v.Live(u)

@@ -4,12 +4,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/corollary-dev/corollary/pkg/canonical"
 )
 
 // sum returns P: the digest of the projection and of what the manager owns and is absent. An empty value that the API server does not
 // store (args: []) stays owned; a writer that sets it later removes it from our entry, which changes P. If nothing owned is absent, P is
 // ExactDigest(v.projection(obj, owned)), which is built only if fields must be added or removed. Only then can it equal Desired.
-func (v *View) sum(obj map[string]any, owned fields) Sum {
+func (v *View) sum(obj map[string]any, owned fields) canonical.Sum {
 	if owned.isLeaf() || len(v.Exclusive)+len(v.Initial)+len(v.Aside) == 0 {
 		return owned.sum(obj)
 	}
@@ -17,11 +19,11 @@ func (v *View) sum(obj map[string]any, owned fields) Sum {
 	if absent := v.absent(obj, owned); len(absent) > 0 {
 		values = append(values, map[string]any(absent))
 	}
-	return ExactDigest(values...)
+	return canonical.ExactDigest(values...)
 }
 
 // sum returns the digest of the projection of obj and of what is owned and absent.
-func (f fields) sum(obj map[string]any) Sum {
+func (f fields) sum(obj map[string]any) canonical.Sum {
 	e := projections.Get().(*projection)
 	defer e.release()
 	if f.isLeaf() {
@@ -39,7 +41,7 @@ func (f fields) sum(obj map[string]any) Sum {
 
 // projection writes a projection without building it.
 type projection struct {
-	Encoder
+	canonical.Encoder
 	todo    []place  // a stack: the remaining fields of each map that is being written
 	most    int      // the maximum length of todo
 	free    []*items // unused ones

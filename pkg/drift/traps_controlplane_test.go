@@ -23,7 +23,7 @@ func TestServerCanonical(t *testing.T) {
 		t.Error("stringData comes back, which no API server did before: the conversion may go")
 	}
 	given["metadata"].(map[string]any)["name"] = "canonical"
-	desired := canonical(t, given)
+	desired := formOf(t, given)
 	u := apply(t, ns, manager, desired)
 	if live(t, plain, u).P != drift.Desired(desired, plain) {
 		t.Error("the canonical form differs from what was applied")
@@ -44,12 +44,12 @@ func TestServerCanonical(t *testing.T) {
 		u := apply(t, ns, manager, null)
 		t.Logf("a null on a typed field is taken: %v", u.Object["data"])
 	}
-	list := canonical(t, parse(t, `{apiVersion: drift.example.com/v1, kind: Free, metadata: {name: a}, spec: {list: [a, null, b]}}`))
+	list := formOf(t, parse(t, `{apiVersion: drift.example.com/v1, kind: Free, metadata: {name: a}, spec: {list: [a, null, b]}}`))
 	u = apply(t, ns, manager, list)
 	if live(t, plain, u).P != drift.Desired(list, plain) {
 		t.Errorf("a null in a list comes back otherwise: %v", u.Object["spec"])
 	}
-	typed := canonical(t, parse(t, `{apiVersion: drift.example.com/v1, kind: Typed, metadata: {name: a}, spec: {set: [a, null]}}`))
+	typed := formOf(t, parse(t, `{apiVersion: drift.example.com/v1, kind: Typed, metadata: {name: a}, spec: {set: [a, null]}}`))
 	if _, err := tryApply(t, ns, manager, typed); err == nil {
 		t.Error("a null in a list of strings is taken")
 	}
@@ -61,7 +61,7 @@ func TestServerInitial(t *testing.T) {
 	at := fieldpath.MustParse(".spec.replicas")
 	v := &drift.View{Manager: manager, Initial: []fieldpath.Path{at}}
 	deployment := func(replicas string) map[string]any {
-		return canonical(t, parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {`+replicas+` selector: {matchLabels: {a: b}},
+		return formOf(t, parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {`+replicas+` selector: {matchLabels: {a: b}},
  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: app, image: i}]}}}}`))
 	}
 	desired := deployment("replicas: 3,")

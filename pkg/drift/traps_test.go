@@ -71,7 +71,7 @@ func TestServerForeignWrites(t *testing.T) {
 	golden.Table(t, "testdata/writes.txt", func(t *testing.T, input string) string {
 		by, patch, _ := strings.Cut(input, ": ")
 		ns := memory(t)
-		desired := canonical(t, parse(t, typedText))
+		desired := formOf(t, parse(t, typedText))
 		theirs := merge(t, ns, by, apply(t, ns, manager, desired), patch)
 		l, result := live(t, plain, theirs), "in sync"
 		if l.P != drift.Desired(desired, plain) {
@@ -94,7 +94,7 @@ func TestServerForeignWrites(t *testing.T) {
 // TestServerLost: the same value applied by another manager is co-owned, and omitting it does not remove it.
 func TestServerLost(t *testing.T) {
 	ns := memory(t)
-	desired := canonical(t,
+	desired := formOf(t,
 		parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app: a}}, data: {one: "1", two: "2", three: "3"}}`))
 	apply(t, ns, manager, desired)
 	other := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {two: "2"}}`)
@@ -102,7 +102,7 @@ func TestServerLost(t *testing.T) {
 	if l := live(t, plain, before); !l.CoOwned || l.P != drift.Desired(desired, plain) {
 		t.Errorf("co-owned %v, as desired %v", l.CoOwned, l.P == drift.Desired(desired, plain))
 	}
-	less := canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1"}}`))
+	less := formOf(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1"}}`))
 	after := apply(t, ns, manager, less)
 	var got []string
 	for _, f := range drift.LostFields(before, after, manager) {
@@ -119,11 +119,11 @@ func TestServerLost(t *testing.T) {
 // TestServerTakenBack: after another client edited a field and we forced it back, nobody co-owns it.
 func TestServerTakenBack(t *testing.T) {
 	ns := memory(t)
-	desired := canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1", two: "2"}}`))
+	desired := formOf(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1", two: "2"}}`))
 	u := apply(t, ns, manager, desired)
 	merge(t, ns, "kubectl-edit", u, `{"data":{"two":"x"}}`)
 	before := apply(t, ns, manager, desired)
-	after := apply(t, ns, manager, canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1"}}`)))
+	after := apply(t, ns, manager, formOf(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1"}}`)))
 	lost := drift.LostFields(before, after, manager)
 	_, lives, _ := unstructured.NestedString(after.Object, "data", "two")
 	if lives != (len(lost) > 0) {
@@ -138,7 +138,7 @@ func TestServerTakenBack(t *testing.T) {
 func TestServerExclusive(t *testing.T) {
 	ns := memory(t)
 	v := &drift.View{Manager: manager, Exclusive: []fieldpath.Path{fieldpath.MustParse(".data")}}
-	desired := canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1"}}`))
+	desired := formOf(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1"}}`))
 	u := apply(t, ns, manager, desired)
 	if l := live(t, v, u); l.P != drift.Desired(desired, v) || l.Extra {
 		t.Error("it has extras from the start")
@@ -165,7 +165,7 @@ func TestServerExclusive(t *testing.T) {
 // TestServerForgedEntry: a forged entry with our name is read like any other; only the live values of the fields in it count.
 func TestServerForgedEntry(t *testing.T) {
 	ns := memory(t)
-	desired := canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mode: fast}}`))
+	desired := formOf(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mode: fast}}`))
 	forged := &unstructured.Unstructured{Object: parse(t,
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mode: slow, extra: x}}`)}
 	forged.Object["metadata"].(map[string]any)["managedFields"] = []any{parse(t, `{manager: `+manager+`, operation: Apply, apiVersion: v1, fieldsType: FieldsV1,

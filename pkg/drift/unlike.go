@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
@@ -93,7 +94,7 @@ func (u *unlikeFinder) field(name string, live, created map[string]any, holders 
 }
 
 func (u *unlikeFinder) values(f Unlike, holders owners, at *fieldpath.Trail) {
-	if f.Lives && f.Made && ExactDigest(f.Live) == ExactDigest(f.New) {
+	if f.Lives && f.Made && canonical.ExactDigest(f.Live) == canonical.ExactDigest(f.New) {
 		return
 	}
 	live, isMap := f.Live.(map[string]any)
@@ -156,7 +157,7 @@ func Apart(list, others []Unlike) []Unlike {
 func WithoutTheirs(list []Unlike, doc map[string]any) []Unlike {
 	return slices.DeleteFunc(slices.Clone(list), func(f Unlike) bool {
 		wanted, ok := fieldpath.Get(doc, f.Path)
-		return f.Manager != "" || f.Ours && ok && f.Lives && ExactDigest(wanted) == ExactDigest(f.Live)
+		return f.Manager != "" || f.Ours && ok && f.Lives && canonical.ExactDigest(wanted) == canonical.ExactDigest(f.Live)
 	})
 }
 

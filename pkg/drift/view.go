@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
@@ -75,7 +76,7 @@ func (v *View) ID() string {
 	for _, chain := range v.Keep {
 		keep[fieldpath.New(chain...).String()] = true
 	}
-	return Digest(map[string]any{
+	return canonical.Digest(map[string]any{
 		"manager":         v.Manager,
 		"hashAnnotation":  v.Hash.Annotation,
 		"hashLabel":       v.Hash.Label,

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
@@ -21,17 +21,17 @@ type Batch struct {
 	// tally counts the changes that wait, and what was released; nil before the first one.
 	tally *Tally
 	// waiting has the upstreams that are held, and the digests of their changes.
-	waiting map[operator.Ref]drift.Sum
+	waiting map[operator.Ref]canonical.Sum
 	// alone has those that wait only for inputs with one reader: what changes there is its author's business, what is deleted counts.
 	alone map[operator.Ref]bool
 	// released is what guard allowed within batchWindow before the last one that came while none waited: further changes count with it.
 	released map[operator.Ref]released
 	expired  time.Time
 	// confirmed has the digests of changes that were confirmed within the last minute, and may still have to be carried out.
-	confirmed   map[operator.Ref]drift.Sum
+	confirmed   map[operator.Ref]canonical.Sum
 	confirmedAt time.Time
 	// cleared has, by row that is gone, the digest of what may be removed; nil if upstreams are not rows.
-	cleared map[operator.Ref]drift.Sum
+	cleared map[operator.Ref]canonical.Sum
 	// doubt is why rows that the last result lacks may exist nevertheless.
 	doubt source.Doubt
 }
@@ -40,13 +40,13 @@ type Batch struct {
 // last has that one's digest.
 type released struct {
 	all  Counted
-	last drift.Sum
+	last canonical.Sum
 	at   time.Time
 }
 
 // with adds a change that follows.
 func (r released) with(c Counted) Counted {
-	c.Digest = drift.Digest([]any{string(r.all.Digest[:]), string(c.Digest[:])})
+	c.Digest = canonical.Digest([]any{string(r.all.Digest[:]), string(c.Digest[:])})
 	c.Changed, c.Deleted, c.Failing = c.Changed+r.all.Changed, c.Deleted+r.all.Deleted, c.Failing+r.all.Failing
 	return c
 }
@@ -62,12 +62,12 @@ func (b *Batch) Open(rows bool) {
 		b.joined = make(chan struct{}, 1)
 	}
 	if b.tally, b.waiting, b.alone, b.released, b.confirmed, b.cleared = nil, nil, nil, nil, nil, nil; rows {
-		b.cleared = map[operator.Ref]drift.Sum{}
+		b.cleared = map[operator.Ref]canonical.Sum{}
 	}
 }
 
 // NoteConfirmed records a confirmation: confirmed changes do not count any more.
-func (b *Batch) NoteConfirmed(confirmed map[operator.Ref]drift.Sum) {
+func (b *Batch) NoteConfirmed(confirmed map[operator.Ref]canonical.Sum) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.confirmed, b.confirmedAt = confirmed, time.Now()
@@ -118,12 +118,12 @@ func (b *Batch) joinLocked(refs []operator.Ref) {
 		return
 	}
 	if b.tally == nil {
-		b.tally, b.waiting, b.alone, b.released = NewTally(nil), map[operator.Ref]drift.Sum{}, map[operator.Ref]bool{},
+		b.tally, b.waiting, b.alone, b.released = NewTally(nil), map[operator.Ref]canonical.Sum{}, map[operator.Ref]bool{},
 			map[operator.Ref]released{}
 	}
 	b.expire(time.Now())
 	for _, ref := range refs {
-		b.waiting[ref] = drift.Sum{}
+		b.waiting[ref] = canonical.Sum{}
 		delete(b.alone, ref)
 	}
 	b.tally.Expect(refs)
@@ -211,7 +211,7 @@ func (b *Batch) noteLocked(ref operator.Ref, c Counted, free bool) bool {
 // have joined meanwhile. What was counted is allowed; anything else only if allows says so, and not if counted was
 // confirmed: while upstreams change all the time, the count is another one before others have published theirs.
 // Confirmed changes do not count any more.
-func (b *Batch) release(counted Sum, confirmed map[operator.Ref]drift.Sum, allows func(now Sum) bool) (refs []operator.Ref, ok bool) {
+func (b *Batch) release(counted Sum, confirmed map[operator.Ref]canonical.Sum, allows func(now Sum) bool) (refs []operator.Ref, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.tally == nil {
@@ -235,7 +235,7 @@ func (b *Batch) release(counted Sum, confirmed map[operator.Ref]drift.Sum, allow
 			b.released[ref] = released{c, digest, time.Now()}
 		}
 	}
-	b.waiting, b.alone = map[operator.Ref]drift.Sum{}, map[operator.Ref]bool{}
+	b.waiting, b.alone = map[operator.Ref]canonical.Sum{}, map[operator.Ref]bool{}
 	if confirmed != nil {
 		b.tally.forget(confirmed)
 		b.confirmed, b.confirmedAt = done, time.Now()
@@ -247,7 +247,7 @@ func (b *Batch) release(counted Sum, confirmed map[operator.Ref]drift.Sum, allow
 func (b *Batch) Drop(lost func(ref operator.Ref) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.DeleteFunc(b.waiting, func(ref operator.Ref, _ drift.Sum) bool { return lost(ref) })
+	maps.DeleteFunc(b.waiting, func(ref operator.Ref, _ canonical.Sum) bool { return lost(ref) })
 	maps.DeleteFunc(b.released, func(ref operator.Ref, _ released) bool { return lost(ref) })
 	b.tally.Drop(lost)
 }

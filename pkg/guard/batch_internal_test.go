@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
@@ -43,7 +43,7 @@ func TestBatchReleasesWhatWasJudged(t *testing.T) {
 	if refs, ok := b.release(judged, nil, upTo(5)); ok {
 		t.Errorf("%v are released, some of them not allowed", refs)
 	}
-	if refs, ok := b.release(judged, map[operator.Ref]drift.Sum{}, upTo(100)); ok {
+	if refs, ok := b.release(judged, map[operator.Ref]canonical.Sum{}, upTo(100)); ok {
 		t.Errorf("%v are released, some of them not confirmed", refs)
 	}
 	// While upstreams change all the time, no count is that which was judged.
@@ -88,7 +88,7 @@ func TestBatchCountsDeletionsOfSingleReaders(t *testing.T) {
 // TestBatchForgets: what was released is remembered for rows alone, and only while anything of them is left.
 func TestBatchForgets(t *testing.T) {
 	t.Parallel()
-	deletes := Counted{Count: Count{Existing: 1, Changed: 1, Deleted: 1}, Digest: drift.Digest("it")}
+	deletes := Counted{Count: Count{Existing: 1, Changed: 1, Deleted: 1}, Digest: canonical.Digest("it")}
 	for _, rows := range []bool{false, true} {
 		var b Batch
 		b.Open(rows)
@@ -119,7 +119,7 @@ func TestBatchForgets(t *testing.T) {
 func TestBatchSpendsConfirmations(t *testing.T) {
 	t.Parallel()
 	deletion := func(of string) Counted {
-		return Counted{Count: Count{Existing: 1, Changed: 1, Deleted: 1}, Digest: drift.Digest(of)}
+		return Counted{Count: Count{Existing: 1, Changed: 1, Deleted: 1}, Digest: canonical.Digest(of)}
 	}
 	for _, row := range []struct {
 		name, reason string
@@ -144,7 +144,7 @@ func TestBatchSpendsConfirmations(t *testing.T) {
 				b.Note(ref, deletion("gone"), false)
 			}
 			judged := b.current().Sum()
-			var asked map[operator.Ref]drift.Sum
+			var asked map[operator.Ref]canonical.Sum
 			if row.confirmed {
 				asked = b.current().changes()
 			}

@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
@@ -302,10 +302,10 @@ func (b *countBoard) refreshBatch(ctx context.Context, own Sum, mine map[int]sha
 
 // count are the counts of a tally by shard. An upstream whose uid is not known counts in the first shard that is held.
 func (b *countBoard) count(t *Tally) map[int]shardCount {
-	counts, changes := map[int]shardCount{}, map[int]map[operator.Ref]drift.Sum{}
+	counts, changes := map[int]shardCount{}, map[int]map[operator.Ref]canonical.Sum{}
 	held := b.processes.Held()
 	for _, shard := range held {
-		counts[shard], changes[shard] = shardCount{config: b.config, digest: "-"}, map[operator.Ref]drift.Sum{}
+		counts[shard], changes[shard] = shardCount{config: b.config, digest: "-"}, map[operator.Ref]canonical.Sum{}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,6 +1,8 @@
 package guard
 
-import "github.com/corollary-dev/corollary/pkg/drift"
+import (
+	"github.com/corollary-dev/corollary/pkg/canonical"
+)
 
 // Count is how many downstreams exist, how many of them would be changed or deleted, and how many of these deleted.
 type Count struct {
@@ -25,5 +27,5 @@ func (c *Count) Add(other Count) {
 type Counted struct {
 	Count
 	First  string
-	Digest drift.Sum
+	Digest canonical.Sum
 }

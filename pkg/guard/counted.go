@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -50,7 +50,7 @@ func CountOf(s *operator.Settings, w *operator.Desired, d operator.Decision, rec
 		}
 	}
 	if len(changes) > 0 {
-		c.Digest = drift.Digest(changes)
+		c.Digest = canonical.Digest(changes)
 	}
 	return c
 }

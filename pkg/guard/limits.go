@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
@@ -63,17 +63,17 @@ func NeverHolds(op *config.Operator, standing int) bool {
 // Survey adds up what is counted of each upstream without an operator.
 type Survey struct {
 	Count
-	changes map[operator.Ref]drift.Sum
+	changes map[operator.Ref]canonical.Sum
 }
 
 // Take adds what is counted of one upstream.
-func (s *Survey) Take(ref operator.Ref, c Count, digest drift.Sum) {
+func (s *Survey) Take(ref operator.Ref, c Count, digest canonical.Sum) {
 	s.Add(c)
 	if c.Changed == 0 {
 		return
 	}
 	if s.changes == nil {
-		s.changes = map[operator.Ref]drift.Sum{}
+		s.changes = map[operator.Ref]canonical.Sum{}
 	}
 	s.changes[ref] = digest
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
@@ -116,10 +116,10 @@ func (t *Tally) of(ref operator.Ref) Counted {
 }
 
 // changes has, by upstream, the digest of what would be changed or deleted.
-func (t *Tally) changes() map[operator.Ref]drift.Sum {
+func (t *Tally) changes() map[operator.Ref]canonical.Sum {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	set := map[operator.Ref]drift.Sum{}
+	set := map[operator.Ref]canonical.Sum{}
 	for ref, c := range t.counted {
 		if c.Any() {
 			set[ref] = c.Digest
@@ -129,7 +129,7 @@ func (t *Tally) changes() map[operator.Ref]drift.Sum {
 }
 
 // forget removes the changes in the set from the count.
-func (t *Tally) forget(set map[operator.Ref]drift.Sum) {
+func (t *Tally) forget(set map[operator.Ref]canonical.Sum) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for ref, found := range t.counted {
@@ -142,7 +142,7 @@ func (t *Tally) forget(set map[operator.Ref]drift.Sum) {
 }
 
 // common counts what would be changed or deleted and is in the set.
-func (t *Tally) common(set map[operator.Ref]drift.Sum) (c Count) {
+func (t *Tally) common(set map[operator.Ref]canonical.Sum) (c Count) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for ref, found := range t.counted {
@@ -154,7 +154,7 @@ func (t *Tally) common(set map[operator.Ref]drift.Sum) (c Count) {
 }
 
 // changeDigest identifies a set of changes. Whoever confirms it confirms these, and no others that the config may cause later.
-func changeDigest(set map[operator.Ref]drift.Sum) string {
+func changeDigest(set map[operator.Ref]canonical.Sum) string {
 	h := sha256.New()
 	for _, ref := range sortedRefs(set) {
 		sum := set[ref]
@@ -163,12 +163,12 @@ func changeDigest(set map[operator.Ref]drift.Sum) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-func sortedRefs(set map[operator.Ref]drift.Sum) []operator.Ref {
+func sortedRefs(set map[operator.Ref]canonical.Sum) []operator.Ref {
 	return slices.SortedFunc(maps.Keys(set), operator.Ref.Compare)
 }
 
 // examples names the first few upstreams of a set.
-func (t *Tally) examples(set map[operator.Ref]drift.Sum) string {
+func (t *Tally) examples(set map[operator.Ref]canonical.Sum) string {
 	const few = 3
 	refs := sortedRefs(set)
 	t.mu.Lock()

@@ -9,8 +9,8 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/logging"
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
@@ -68,7 +68,7 @@ type Wait struct {
 	shown          Count
 	text, reported string
 	// confirmed are the changes that were confirmed; nil for none.
-	confirmed map[operator.Ref]drift.Sum
+	confirmed map[operator.Ref]canonical.Sum
 	// existing is how many downstreams there were at countedAt.
 	existing  int
 	countedAt time.Time
@@ -84,7 +84,7 @@ func (w *Wait) countExisting() int {
 
 // waitingChange is a set of changes that waits for confirmation.
 type waitingChange struct {
-	changes map[operator.Ref]drift.Sum // of this process
+	changes map[operator.Ref]canonical.Sum // of this process
 	// count is of all processes that share shards, own of this one.
 	count, own Count
 	digest     string
@@ -184,7 +184,7 @@ func (w *Wait) differs(now Count) bool {
 }
 
 // findConfirmed returns the changes that are confirmed; nil for none.
-func (w *Wait) findConfirmed() map[operator.Ref]drift.Sum {
+func (w *Wait) findConfirmed() map[operator.Ref]canonical.Sum {
 	for _, digest := range []string{w.Confirmed(), w.confirmation.Digest()} {
 		switch {
 		case digest == w.present.digest:
@@ -292,7 +292,7 @@ func (w *Wait) Look(ctx context.Context) (state State, text string) {
 }
 
 // End ends the wait. If it has passed, what was confirmed is returned, which needs no second confirmation; nil for nothing.
-func (w *Wait) End(ctx context.Context, passed bool) (confirmed map[operator.Ref]drift.Sum) {
+func (w *Wait) End(ctx context.Context, passed bool) (confirmed map[operator.Ref]canonical.Sum) {
 	if w.end(); !passed {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
@@ -40,7 +40,7 @@ func ReadGiven(paths []string, stdin io.Reader, namespace string) (Given, []erro
 // Add adds an object as the API server would return it: a Secret's stringData becomes data. If the object has no namespace, it
 // gets the given one. It returns an error for an object that an API server would refuse.
 func (g Given) Add(u *unstructured.Unstructured, namespace string) error {
-	content, err := drift.Canonical(u.Object)
+	content, err := canonical.Form(u.Object)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
 	}

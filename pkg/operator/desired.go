@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
@@ -44,7 +45,7 @@ type DesiredObject struct {
 	// Hash is H: the digest of the document with conventions, without owner marks and without itself.
 	Hash string
 	// Sum is the digest that the projection of the live object has where the API server changed nothing.
-	Sum drift.Sum
+	Sum canonical.Sum
 
 	Document map[string]any
 	// Secret has the keys that the document of a Secret gives, in order; nil for another kind.
@@ -98,5 +99,5 @@ func (d *Desired) Unknown(i int) bool {
 type SiblingRead struct {
 	Downstream int
 	At         Ref
-	Sum        drift.Sum
+	Sum        canonical.Sum
 }

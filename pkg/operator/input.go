@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -156,7 +157,7 @@ type Facts struct {
 	// badly.
 	Finished, Failed bool
 	// Baseline is the projection's digest that our own last apply of Live returned; nil if none is remembered or recorded.
-	Baseline *drift.Sum
+	Baseline *canonical.Sum
 	// Verdict is what probes answered about Live and this desired state.
 	Verdict Verdict
 	// AppliedHash is the hash of what this process last applied to Live; empty if it has not.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -106,7 +107,7 @@ type Result struct {
 	Guessed bool
 	Failure *Failure
 	// Baseline is the projection that our last apply of Live returned; nil if it is what was sent, or not known.
-	Baseline *drift.Sum
+	Baseline *canonical.Sum
 	// Unseen is true if Live is nil and what the upstream's status records is not known to be gone: its watch may have
 	// lost it from sight.
 	Unseen bool

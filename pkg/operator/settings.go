@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -37,7 +38,7 @@ type Settings struct {
 	// StatusFields are the paths of status.fields, in the config's order.
 	StatusFields []fieldpath.Path
 	// Algorithm makes the hash of a document, and Hash is where objects have it.
-	Algorithm drift.Algorithm
+	Algorithm canonical.Algorithm
 	Hash      drift.Key
 	// Previous are the names of conventions.previous, without those that the config uses now.
 	Previous drift.Previous

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -312,7 +313,7 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o operator.Outcome
 	if live.Hash != w.Hash {
 		t.unusual.edit().changedBy = fmt.Sprintf("admission changes %s, which holds the hash: exclude it from that webhook or policy", r.Pipeline.HashKey())
 	}
-	var spelled *drift.Sum
+	var spelled *canonical.Sum
 	rewritten := ""
 	if live.P != w.Sum {
 		sum := live.P

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
@@ -189,7 +190,7 @@ func (r *record) anyTarget(such func(target) bool) bool {
 }
 
 // baselineOf is what setBaseline kept for the object of that uid, of a downstream; nil for nothing.
-func (r *record) baselineOf(downstream int, uid types.UID) *drift.Sum {
+func (r *record) baselineOf(downstream int, uid types.UID) *canonical.Sum {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, m := range r.objects {

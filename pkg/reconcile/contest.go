@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 )
 
@@ -14,8 +14,8 @@ import (
 type contest struct {
 	unsettled int
 	last      time.Time
-	cause     drift.Sum // digest of what others had written at the last write
-	written   string    // what the last write wrote: a hash, or "removed", "add", …
+	cause     canonical.Sum // digest of what others had written at the last write
+	written   string        // what the last write wrote: a hash, or "removed", "add", …
 }
 
 // contestedAfter is how many writes in a row may not last before the next ones are delayed.
@@ -38,7 +38,7 @@ func (s spacing) delay(unsettled int) time.Duration {
 }
 
 // followsChange reports whether the next write follows from a change by others: then it is neither counted nor delayed.
-func (c contest) followsChange(cause drift.Sum, what string) bool {
+func (c contest) followsChange(cause canonical.Sum, what string) bool {
 	return c.cause != cause && c.written != what
 }
 
@@ -54,7 +54,7 @@ func (c contest) settled(what string, s spacing, now time.Time) bool {
 }
 
 // count is how many writes did not last, as far as it matters for the next one.
-func (c contest) count(cause drift.Sum, what string, s spacing, now time.Time) int {
+func (c contest) count(cause canonical.Sum, what string, s spacing, now time.Time) int {
 	if c.last.IsZero() || c.followsChange(cause, what) || c.settled(what, s, now) {
 		return 0
 	}
@@ -62,7 +62,7 @@ func (c contest) count(cause drift.Sum, what string, s spacing, now time.Time) i
 }
 
 // wait is how long the next write must wait; zero if it may be made now.
-func (c contest) wait(cause drift.Sum, what string, s spacing, now time.Time) time.Duration {
+func (c contest) wait(cause canonical.Sum, what string, s spacing, now time.Time) time.Duration {
 	delay := s.delay(c.count(cause, what, s, now))
 	if delay == 0 {
 		return 0
@@ -71,7 +71,7 @@ func (c contest) wait(cause drift.Sum, what string, s spacing, now time.Time) ti
 }
 
 // write counts a write. A change by others ends no contest, but gives the next write one more chance to last.
-func (c *contest) write(cause drift.Sum, what string, s spacing, now time.Time) {
+func (c *contest) write(cause canonical.Sum, what string, s spacing, now time.Time) {
 	switch {
 	case c.last.IsZero() || c.settled(what, s, now):
 		c.unsettled = 0
@@ -101,7 +101,7 @@ func (r *removals) wait(at place, s spacing, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.by[at]; c != nil {
-		return c.wait(drift.Sum{}, removed, s, now)
+		return c.wait(canonical.Sum{}, removed, s, now)
 	}
 	return 0
 }
@@ -119,7 +119,7 @@ func (r *removals) write(at place, s spacing, now time.Time) {
 	if r.by[at] == nil {
 		r.by[at] = &contest{}
 	}
-	r.by[at].write(drift.Sum{}, removed, s, now)
+	r.by[at].write(canonical.Sum{}, removed, s, now)
 }
 
 // forget is for a place at which this operator creates an object again.

@@ -5,26 +5,26 @@ import (
 	"testing"
 	"time"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 )
 
 // TestContest plays a minute in which something calls for a write every 10 ms, with the default delays.
 func TestContest(t *testing.T) {
 	t.Parallel()
 	s := spacing{5 * time.Second, 5 * time.Minute}
-	cause := func(n int) drift.Sum { return drift.Digest(strconv.Itoa(n)) }
+	cause := func(n int) canonical.Sum { return canonical.Digest(strconv.Itoa(n)) }
 	for _, row := range []struct {
 		name, reason string
 		// wanted is the cause and the content of the next write, after so many writes and steps of 10 ms.
-		wanted       func(writes, step int) (drift.Sum, string)
+		wanted       func(writes, step int) (canonical.Sum, string)
 		least, limit int
 	}{
-		{"undone", "another writer undoes what is written", func(int, int) (drift.Sum, string) { return cause(0), "h" }, 4, 15},
-		{"feedback", "each write changes the desired object", func(w, _ int) (drift.Sum, string) { return cause(0), strconv.Itoa(w) }, 4, 15},
-		{"in turns", "made and deleted", func(w, _ int) (drift.Sum, string) { return cause(0), strconv.Itoa(w % 2) }, 4, 15},
-		{"heartbeat", "something that is not part of the desired object changes every second", func(_, step int) (drift.Sum, string) { return cause(step / 100), "h" }, 4, 15},
-		{"edits", "somebody changes the desired object every 10 ms", func(_, step int) (drift.Sum, string) { return cause(step), strconv.Itoa(step) }, 6000, 6000},
-		{"input", "somebody changes an input every second", func(_, step int) (drift.Sum, string) { return cause(step / 100), strconv.Itoa(step / 100) }, 60, 150},
+		{"undone", "another writer undoes what is written", func(int, int) (canonical.Sum, string) { return cause(0), "h" }, 4, 15},
+		{"feedback", "each write changes the desired object", func(w, _ int) (canonical.Sum, string) { return cause(0), strconv.Itoa(w) }, 4, 15},
+		{"in turns", "made and deleted", func(w, _ int) (canonical.Sum, string) { return cause(0), strconv.Itoa(w % 2) }, 4, 15},
+		{"heartbeat", "something that is not part of the desired object changes every second", func(_, step int) (canonical.Sum, string) { return cause(step / 100), "h" }, 4, 15},
+		{"edits", "somebody changes the desired object every 10 ms", func(_, step int) (canonical.Sum, string) { return cause(step), strconv.Itoa(step) }, 6000, 6000},
+		{"input", "somebody changes an input every second", func(_, step int) (canonical.Sum, string) { return cause(step / 100), strconv.Itoa(step / 100) }, 60, 150},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -56,20 +56,20 @@ func TestContestEnds(t *testing.T) {
 	var c contest
 	now := time.Unix(0, 0)
 	for range 20 {
-		c.write(drift.Sum{}, "h", s, now)
+		c.write(canonical.Sum{}, "h", s, now)
 	}
-	if w := c.wait(drift.Sum{}, "h", s, now); w != 5*time.Minute {
+	if w := c.wait(canonical.Sum{}, "h", s, now); w != 5*time.Minute {
 		t.Errorf("the delay is %s", w)
 	}
-	if w := c.wait(drift.Sum{}, "h", s, now.Add(11*time.Minute)); w != 0 {
+	if w := c.wait(canonical.Sum{}, "h", s, now.Add(11*time.Minute)); w != 0 {
 		t.Errorf("after it stood for longer than anybody needs to undo it, it still waits %s", w)
 	}
 	c = contest{}
 	for i := range 100 {
-		if w := c.wait(drift.Sum{}, strconv.Itoa(i), s, now); w != 0 {
+		if w := c.wait(canonical.Sum{}, strconv.Itoa(i), s, now); w != 0 {
 			t.Fatalf("step %d of a slow rollout waits %s", i, w)
 		}
-		c.write(drift.Sum{}, strconv.Itoa(i), s, now)
+		c.write(canonical.Sum{}, strconv.Itoa(i), s, now)
 		now = now.Add(11 * time.Second)
 	}
 }

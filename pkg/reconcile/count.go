@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
@@ -155,7 +155,7 @@ func (r *reconciliation) withRecreations(ctx context.Context, d operator.Decisio
 // form of hash, or without fields of our manager certainly changes something.
 func isDoubtful(upstream types.UID, o operator.Outcome) bool {
 	return o.State == operator.StateRepair && o.Action == operator.ActionApply &&
-		o.Live.Hash != "" && !drift.OtherForm(o.Live.Hash) && o.Live.Managed && !o.Live.NeedsTakeover && marks.Marked(o.Live, upstream)
+		o.Live.Hash != "" && !canonical.OtherForm(o.Live.Hash) && o.Live.Managed && !o.Live.NeedsTakeover && marks.Marked(o.Live, upstream)
 }
 
 // wouldRepair reports whether a repair would change or remove any of our fields; true if that is unknown. The answer is

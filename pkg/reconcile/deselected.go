@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 )
@@ -49,7 +49,7 @@ func (r *reconciliation) reportLeftover(ctx context.Context) {
 	}
 	defer leave()
 	if r.leftBehind.IsNew(r.upstream.GetUID()) {
-		r.writeReport(ctx, report.Leftover(r.Pipeline.Settings, r.upstream, r.Pipeline.Match(r.upstream).Unmet, metav1.NewTime(r.now)), func() drift.Sum { return drift.Sum{} })
+		r.writeReport(ctx, report.Leftover(r.Pipeline.Settings, r.upstream, r.Pipeline.Match(r.upstream).Unmet, metav1.NewTime(r.now)), func() canonical.Sum { return canonical.Sum{} })
 		r.warn("left over: a changed config does not select the upstream any more", "upstream", r.ref.String())
 	}
 }

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 )
 
@@ -21,9 +21,9 @@ type itemsMemory struct {
 
 // siblingSeen is what another downstream could read of a live object the last time.
 type siblingSeen struct {
-	shown   drift.Sum
-	written time.Time // our last write to it
-	cause   drift.Sum // the last of shown that is not our own doing
+	shown   canonical.Sum
+	written time.Time     // our last write to it
+	cause   canonical.Sum // the last of shown that is not our own doing
 }
 
 // noteItems records which objects the desired state has of each downstream with forEach.
@@ -38,7 +38,7 @@ func (r *reconciliation) noteItems() {
 		}
 		m := r.record.itemsOf(i)
 		if m.targets = ""; !r.record.desired.Unknown(i) {
-			sum := drift.Digest(targets)
+			sum := canonical.Digest(targets)
 			m.targets = string(sum[:])
 		}
 	}
@@ -78,7 +78,7 @@ func (r *reconciliation) waitForItems(downstream int) time.Duration {
 }
 
 // causeWithSiblings is cause, the digest of what others write, with what others have written into objects of ours that downstreams read.
-func (r *reconciliation) causeWithSiblings(cause drift.Sum) drift.Sum {
+func (r *reconciliation) causeWithSiblings(cause canonical.Sum) canonical.Sum {
 	reads := r.record.desired.Siblings
 	if len(reads) == 0 {
 		r.record.unusual.set(false, func(u *unusual) { u.siblings = nil })
@@ -95,7 +95,7 @@ func (r *reconciliation) causeWithSiblings(cause drift.Sum) drift.Sum {
 		seen[at], causes = now, append(causes, string(now.cause[:]))
 	}
 	u.siblings = seen
-	return drift.Digest(causes)
+	return canonical.Digest(causes)
 }
 
 // lastWrite is when we wrote the object at a place last.
@@ -147,7 +147,7 @@ func (r *reconciliation) ownInputs() []int {
 
 // othersDigest is the digest of what can be read and this operator did not write: without its own part of the status and the
 // downstreams that are inputs.
-func (r *reconciliation) othersDigest() drift.Sum {
+func (r *reconciliation) othersDigest() canonical.Sum {
 	var status any
 	if r.Pipeline.ReadsStatus {
 		status = report.OthersStatus(r.Pipeline.Settings, r.upstream)
@@ -158,5 +158,5 @@ func (r *reconciliation) othersDigest() drift.Sum {
 	for i, ref := range refs {
 		digests[i] = r.inputs[i].digest(ref, func(o Input) bool { return !r.Pipeline.MayBeDownstream(i) || !own[o.GetUID()] })
 	}
-	return drift.Digest([]any{string(digest[:]), digests})
+	return canonical.Digest([]any{string(digest[:]), digests})
 }

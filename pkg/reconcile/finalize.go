@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
@@ -245,7 +246,7 @@ func (r *reconciliation) reportDeletion(ctx context.Context, d operator.Decision
 		failed[operator.BeforeIndex] = f
 	}
 	report := report.Deletion(r.Pipeline.Settings, r.upstream, d, failed, metav1.NewTime(r.now))
-	report, _ = r.writeReport(ctx, report, func() drift.Sum { return r.causeOfDeletion(report) })
+	report, _ = r.writeReport(ctx, report, func() canonical.Sum { return r.causeOfDeletion(report) })
 	if report.Verdict.Reason == "" { // there is nothing left to report on but a request that failed
 		return status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
 	}

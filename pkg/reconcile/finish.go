@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
@@ -30,7 +30,7 @@ func (r *reconciliation) finish(ctx context.Context, d operator.Decision) time.D
 	results := r.results(d)
 	r.countStates(r.record, statesOf(results))
 	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.desired, results, r.leftToReport(d), unrecorded(r), metav1.NewTime(r.now))
-	report, told := r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(results, d.Leftovers) })
+	report, told := r.writeReport(ctx, report, func() canonical.Sum { return r.causeOf(results, d.Leftovers) })
 	r.eventOutcomes(d, told)
 	r.reportRow(report.Row)
 	after := r.nextReconciliation(d)
@@ -72,7 +72,7 @@ func (r *reconciliation) finishUnselected(ctx context.Context, d operator.Decisi
 
 func (r *reconciliation) writeUnselected(ctx context.Context, d operator.Decision) {
 	report := report.Unselected(r.Pipeline.Settings, r.upstream, r.Pipeline.Match(r.upstream).Unmet, d, r.failuresByDownstream(), metav1.NewTime(r.now))
-	r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(nil, d.Leftovers) })
+	r.writeReport(ctx, report, func() canonical.Sum { return r.causeOf(nil, d.Leftovers) })
 }
 
 // results pairs every outcome with the object of ours that belongs to it: the target, or the object that it is to replace.
@@ -249,7 +249,7 @@ func classifyShown(err error, words redact.Words) apply.Failure {
 // writeReport writes the upstream's status if it changes. It returns the report without the values that cannot be stored, and
 // whether the status contained all of it before. cause is the digest of what it follows from, without what this write itself
 // changes.
-func (r *reconciliation) writeReport(ctx context.Context, report report.Report, cause func() drift.Sum) (report.Report, bool) {
+func (r *reconciliation) writeReport(ctx context.Context, report report.Report, cause func() canonical.Sum) (report.Report, bool) {
 	r.logDropped(report)
 	report = r.withoutRefused(report)
 	r.notifyObserver(func(to Observer) { to.Reported(report) })

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -180,7 +181,7 @@ func isRecorded(s *operator.Settings, recorded []status.Recorded, uid types.UID)
 
 // baseline is the projection that our last apply of live returned: as this process remembers it, else as the upstream's status
 // records it; nil if it is what was sent, or unknown.
-func (r *reconciliation) baseline(k int, live *drift.Live, rec *status.Recorded) *drift.Sum {
+func (r *reconciliation) baseline(k int, live *drift.Live, rec *status.Recorded) *canonical.Sum {
 	if sum, known := r.record.baseline(k, live.UID); known {
 		return sum
 	}
@@ -188,7 +189,7 @@ func (r *reconciliation) baseline(k int, live *drift.Live, rec *status.Recorded)
 	if rec == nil || !r.Pipeline.TrustsStatus() || rec.Hash == "" || rec.UID != live.UID || rec.Hash != live.Hash {
 		return nil
 	}
-	if sum, ok := drift.ParseSum(rec.Baseline); ok {
+	if sum, ok := canonical.ParseSum(rec.Baseline); ok {
 		return &sum
 	}
 	return nil

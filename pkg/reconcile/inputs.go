@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
@@ -200,7 +201,7 @@ func (r *reconciliation) readInputs(ctx context.Context) {
 		digests[i] = inputs[i].digest(ref, func(Input) bool { return true })
 	}
 	r.inputs, r.inputsOf = inputs, known.version
-	r.inputsDigest = drift.Digest(digests)
+	r.inputsDigest = canonical.Digest(digests)
 	r.unpacked = nil
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config/load"
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
@@ -68,7 +68,7 @@ type listed struct {
 }
 
 func (l listed) Match() desired.Match            { return l.match }
-func (l listed) Digest() drift.Sum               { return drift.Digest(l.Object) }
+func (l listed) Digest() canonical.Sum           { return canonical.Digest(l.Object) }
 func (l listed) Unpack() (map[string]any, error) { return l.Object, nil }
 
 func listedObject(p *compile.Pipeline, namespace, name string, data map[string]any) Input {

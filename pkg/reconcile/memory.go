@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
@@ -33,10 +34,10 @@ type record struct {
 	// desired was rendered from the upstream at version; digest is of what rules and templates can read of it.
 	desired *operator.Desired
 	version string
-	digest  drift.Sum
+	digest  canonical.Sum
 	// externalDigest is the digest of what others wrote to the upstream: if it changes, what failed is retried at once. Our own
 	// writes do not change it, whatever the templates read.
-	externalDigest drift.Sum
+	externalDigest canonical.Sum
 	// inputs are those that rules and templates read; setInputs changes them, with mu held, since a watch may forget the upstream.
 	inputs rare[inputsMemory]
 	// objects are those of the desired state; align replaces them with mu held.
@@ -130,7 +131,7 @@ func (u *unusual) isEmpty(now time.Time) bool {
 type inputsMemory struct {
 	refs    []desired.InputRef
 	version string
-	digest  drift.Sum
+	digest  canonical.Sum
 }
 
 // place is where a downstream was created, or may have been: a response can get lost.
@@ -158,7 +159,7 @@ type unplacedResponse struct {
 // baseline is the projection of the object of that uid as an apply left it, or would leave it.
 type baseline struct {
 	uid types.UID
-	sum *drift.Sum
+	sum *canonical.Sum
 }
 
 // countedState is a state in which an object was counted.
@@ -240,7 +241,7 @@ func (r *record) remember(i int, live *drift.Live, now time.Time) {
 
 // setBaseline keeps the projection of the object of that uid after an apply of object i; nil if it is what was sent, which is kept
 // only if the upstream's status may record another one, or another projection is kept.
-func (r *record) setBaseline(i int, uid types.UID, sum *drift.Sum, recorded bool) {
+func (r *record) setBaseline(i int, uid types.UID, sum *canonical.Sum, recorded bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	isKept := func(m *objectMemory) bool { return m.baseline.isSet() }
@@ -250,7 +251,7 @@ func (r *record) setBaseline(i int, uid types.UID, sum *drift.Sum, recorded bool
 }
 
 // baseline returns what setBaseline kept; known is false if it kept nothing for that object.
-func (r *record) baseline(i int, uid types.UID) (sum *drift.Sum, known bool) {
+func (r *record) baseline(i int, uid types.UID) (sum *canonical.Sum, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.objects[i]

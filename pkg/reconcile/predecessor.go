@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
@@ -51,7 +51,7 @@ func (r *Reconciler) UseBaselinesOf(old *Reconciler) {
 }
 
 // predecessorBaseline is the baseline of the object of that uid in the session which works meanwhile; nil if it has none.
-func (r *reconciliation) predecessorBaseline(i int, uid types.UID) *drift.Sum {
+func (r *reconciliation) predecessorBaseline(i int, uid types.UID) *canonical.Sum {
 	for old, h := range r.predecessor.counterparts {
 		if h.index != i || !h.sees {
 			continue
@@ -73,7 +73,7 @@ func (r *reconciliation) countFailing(d operator.Decision, c *guard.Counted) {
 	o := d.Outcomes[i]
 	c.Failing = 1
 	c.First = fmt.Sprintf("%s: %s: %s", r.Pipeline.Downstreams[o.Downstream].Name, o.State, o.Message)
-	c.Digest = drift.Digest([]any{hex.EncodeToString(c.Digest[:]), string(o.State), o.Message})
+	c.Digest = canonical.Digest([]any{hex.EncodeToString(c.Digest[:]), string(o.State), o.Message})
 }
 
 // predecessorRenders reports whether the session that works meanwhile has rendered all downstreams of the upstream. A standby has

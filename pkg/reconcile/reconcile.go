@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
@@ -57,14 +57,14 @@ type reconciliation struct {
 	// the digest of what is read of them, unpacked what templates see, at its first use.
 	inputs       []foundInput
 	inputsOf     string
-	inputsDigest drift.Sum
+	inputsDigest canonical.Sum
 	unpacked     *desired.Inputs
 	// unwatched is true if the watch does not show the deletion.before object.
 	unwatched bool
 	// reportedBefore is the state of deletion.before in the status when this reconciliation began.
 	reportedBefore string
 	// digestWithoutStatus is digest(nil) of the upstream digestOfUpstream, made once for each.
-	digestWithoutStatus drift.Sum
+	digestWithoutStatus canonical.Sum
 	digestOfUpstream    *unstructured.Unstructured
 	// finalized is true once the finalizer is removed. upstreamGone is true for an upstream that no longer exists: see lostUpstreams.
 	finalized    bool
@@ -406,7 +406,7 @@ func hasOurLabels(s *operator.Settings, up *unstructured.Unstructured) bool {
 func (r *reconciliation) updateDesired(ctx context.Context) {
 	rec := r.record
 	if r.isGoneRow() {
-		rec.desired, rec.digest, rec.version = r.Pipeline.Failed(nil), drift.Sum{}, ""
+		rec.desired, rec.digest, rec.version = r.Pipeline.Failed(nil), canonical.Sum{}, ""
 		r.alignMemory()
 		return
 	}
@@ -435,7 +435,7 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 		rec.unusual.edit().renderAgainAt = r.now.Add(r.noteSlow("what the upstream asks for"))
 	}
 	if ctx.Err() != nil || r.noSlot { // an evaluation that was cut short says nothing about the upstream
-		rec.digest, rec.version = drift.Sum{}, ""
+		rec.digest, rec.version = canonical.Sum{}, ""
 		return
 	}
 	rec.version = r.upstream.GetResourceVersion()
@@ -443,7 +443,7 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 }
 
 // readableDigest is the digest of everything that rules and templates can read.
-func (r *reconciliation) readableDigest(status bool) drift.Sum {
+func (r *reconciliation) readableDigest(status bool) canonical.Sum {
 	var read any
 	if status {
 		read = r.upstream.Object["status"]
@@ -452,12 +452,12 @@ func (r *reconciliation) readableDigest(status bool) drift.Sum {
 	if len(r.Pipeline.Inputs) == 0 {
 		return digest
 	}
-	return drift.Digest([]any{string(digest[:]), string(r.inputsDigest[:])})
+	return canonical.Digest([]any{string(digest[:]), string(r.inputsDigest[:])})
 }
 
 // digest is the digest of what rules and templates can read: all but the bookkeeping of the API server, with that status; nil
 // if they do not read it. Without a status subresource, each write of the status makes a generation, which then means nothing.
-func (r *reconciliation) digest(status any) drift.Sum {
+func (r *reconciliation) digest(status any) canonical.Sum {
 	if status != nil {
 		return digestWith(r.Pipeline.Settings, r.upstream, status)
 	}
@@ -468,7 +468,7 @@ func (r *reconciliation) digest(status any) drift.Sum {
 }
 
 // digestWith makes what digest returns.
-func digestWith(s *operator.Settings, upstream *unstructured.Unstructured, status any) drift.Sum {
+func digestWith(s *operator.Settings, upstream *unstructured.Unstructured, status any) canonical.Sum {
 	readable := make(map[string]any, len(upstream.Object))
 	for key, value := range upstream.Object {
 		if key != "status" {
@@ -487,7 +487,7 @@ func digestWith(s *operator.Settings, upstream *unstructured.Unstructured, statu
 		}
 		readable["metadata"] = kept
 	}
-	return drift.Digest(readable)
+	return canonical.Digest(readable)
 }
 
 func groupOf(apiVersion string) string {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -123,7 +124,7 @@ type Input interface {
 	desired.ListObject
 	GetUID() types.UID
 	// Digest is the digest of what is read.
-	Digest() drift.Sum
+	Digest() canonical.Sum
 	// Unpack returns what is read, as a copy.
 	Unpack() (map[string]any, error)
 }

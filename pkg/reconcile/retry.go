@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
@@ -16,12 +16,12 @@ import (
 type retryState struct {
 	failures int
 	until    time.Time
-	digest   drift.Sum
+	digest   canonical.Sum
 }
 
 // fail records a failed attempt for an upstream with that digest and returns its delay: growing, with jitter, so that many that
 // failed together are not retried together.
-func (r *retryState) fail(minimum, maximum time.Duration, atLeast time.Duration, digest drift.Sum, now time.Time) time.Duration {
+func (r *retryState) fail(minimum, maximum time.Duration, atLeast time.Duration, digest canonical.Sum, now time.Time) time.Duration {
 	delay := max(atLeast, decide.Backoff(minimum, maximum, r.failures))
 	delay += rand.N(delay/4 + 1)
 	r.failures++
@@ -30,7 +30,7 @@ func (r *retryState) fail(minimum, maximum time.Duration, atLeast time.Duration,
 }
 
 // wait returns how long an upstream with that digest still has to wait; zero if it may be tried now.
-func (r retryState) wait(digest drift.Sum, now time.Time) time.Duration {
+func (r retryState) wait(digest canonical.Sum, now time.Time) time.Duration {
 	if r.failures == 0 || r.digest != digest || !now.Before(r.until) {
 		return 0
 	}
@@ -60,5 +60,5 @@ func (r *Reconciler) readFailed(ref operator.Ref, err error) time.Duration {
 	counters.Failure(r.Name, "", f.Reason)
 	r.logAt(f)("reading the upstream failed, will retry", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
 	retry := r.Pipeline.Config.Retry
-	return r.memory.missed(ref).fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), f.RetryAfter, drift.Sum{}, r.time())
+	return r.memory.missed(ref).fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), f.RetryAfter, canonical.Sum{}, r.time())
 }

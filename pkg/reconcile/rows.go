@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 )
@@ -54,7 +54,7 @@ func (r *Reconciler) NoteGone(ref operator.Ref) {
 // RowStates learns the states of rows.
 type RowStates interface {
 	// Report is called with the state of a row after each reconciliation. desired is a digest of what is desired of it.
-	Report(ref operator.Ref, key any, state report.RowState, desired drift.Sum)
+	Report(ref operator.Ref, key any, state report.RowState, desired canonical.Sum)
 	// Forget is called once a row is gone.
 	Forget(ref operator.Ref)
 }
@@ -69,5 +69,5 @@ func (r *reconciliation) reportRow(state report.RowState) {
 		hashes = append(hashes, o.Hash)
 	}
 	key, _, _ := unstructured.NestedFieldNoCopy(r.upstream.Object, "row", r.Pipeline.Config.Source.Key)
-	r.Rows.Report(r.ref, key, state, drift.Digest(hashes))
+	r.Rows.Report(r.ref, key, state, canonical.Digest(hashes))
 }

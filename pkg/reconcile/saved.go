@@ -6,7 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
@@ -16,7 +16,7 @@ import (
 func (r *reconciliation) hold(ctx context.Context) time.Duration {
 	if r.Host.GuardWaits() {
 		report := report.Held(r.Pipeline.Settings, r.upstream, metav1.NewTime(r.now))
-		r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(nil, nil) })
+		r.writeReport(ctx, report, func() canonical.Sum { return r.causeOf(nil, nil) })
 	}
 	return minNonZero(r.save(ctx), r.nextForUpstream())
 }

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 )
 
 // Upstreams whose rules or templates are expensive share a few slots of the process, so that their authors can occupy neither
@@ -75,5 +75,5 @@ func (r *record) retrySlowRendering(now time.Time) {
 		return
 	}
 	r.unusual.edit().renderAgainAt = time.Time{}
-	r.version, r.digest = "", drift.Sum{}
+	r.version, r.digest = "", canonical.Sum{}
 }

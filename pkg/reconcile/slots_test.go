@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 )
 
 func TestPlaces(t *testing.T) {
@@ -43,12 +43,12 @@ func TestPlaces(t *testing.T) {
 
 func TestTooSlowIsTriedAgain(t *testing.T) {
 	now := time.Now()
-	r := &record{version: "1", digest: drift.Sum{1}}
+	r := &record{version: "1", digest: canonical.Sum{1}}
 	r.unusual.edit().renderAgainAt = now
 	if r.retrySlowRendering(now.Add(-time.Second)); r.version != "1" {
 		t.Error("it is rendered again at once")
 	}
-	if r.retrySlowRendering(now); r.version != "" || r.digest != (drift.Sum{}) || !r.unusual.get().renderAgainAt.IsZero() {
+	if r.retrySlowRendering(now); r.version != "" || r.digest != (canonical.Sum{}) || !r.unusual.get().renderAgainAt.IsZero() {
 		t.Error("it is not rendered again")
 	}
 }

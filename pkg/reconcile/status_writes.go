@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 )
@@ -28,14 +28,14 @@ func statusDigest(s *operator.Settings, want map[string]any) string {
 		}
 	}
 	out["conditions"] = conditions
-	sum := drift.Digest(out)
+	sum := canonical.Digest(out)
 	return string(sum[:])
 }
 
 // causeOf is the digest of what the status follows from, without what its write changes. Messages are left out: they may quote
 // the status.
-func (r *reconciliation) causeOf(results []operator.Result, leftovers []operator.Outcome) drift.Sum {
-	others := drift.Digest(report.OthersStatus(r.Pipeline.Settings, r.upstream))
+func (r *reconciliation) causeOf(results []operator.Result, leftovers []operator.Outcome) canonical.Sum {
+	others := canonical.Digest(report.OthersStatus(r.Pipeline.Settings, r.upstream))
 	cause := []any{string(r.record.externalDigest[:]), string(r.inputsDigest[:]), string(others[:])}
 	for _, result := range results {
 		item := []any{string(result.Outcome.State), result.Unseen}
@@ -53,16 +53,16 @@ func (r *reconciliation) causeOf(results []operator.Result, leftovers []operator
 	for _, o := range leftovers { // they go one by one, and some wait for others
 		cause = append(cause, string(o.Live.UID), o.Live.ResourceVersion)
 	}
-	return drift.Digest(cause)
+	return canonical.Digest(cause)
 }
 
 // causeOfDeletion is causeOf for an upstream that is being deleted, whose status does not depend on itself.
-func (r *reconciliation) causeOfDeletion(report report.Report) drift.Sum {
+func (r *reconciliation) causeOfDeletion(report report.Report) canonical.Sum {
 	cause := []any{string(r.record.externalDigest[:])}
 	for _, f := range report.Facts {
 		cause = append(cause, f.Name, f.Reason, f.Message)
 	}
-	return drift.Digest(cause)
+	return canonical.Digest(cause)
 }
 
 // statusContenders says why writes of the status do not last.

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
@@ -58,7 +59,7 @@ type dryRunAnswer struct {
 
 type dryRunKey struct {
 	uid            types.UID
-	p              drift.Sum
+	p              canonical.Sum
 	liveHash, hash string
 	extra          bool
 }

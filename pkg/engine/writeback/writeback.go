@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/engine/metrics"
 	"github.com/corollary-dev/corollary/pkg/engine/work"
 	"github.com/corollary-dev/corollary/pkg/informers"
@@ -63,7 +63,7 @@ type rowState struct {
 	key           any
 	want, written report.RowState
 	// desired and writtenDesired are digests of what is desired of the row now, and when it was last written.
-	desired, writtenDesired drift.Sum
+	desired, writtenDesired canonical.Sum
 	at                      time.Time // of the last write
 	spacing                 time.Duration
 	retry                   time.Duration // after the last failure; 0 for none
@@ -128,7 +128,7 @@ func (w *Writer) Inherit(from *Writer) {
 }
 
 // Report implements reconcile.RowStates.
-func (w *Writer) Report(ref operator.Ref, key any, state report.RowState, desired drift.Sum) {
+func (w *Writer) Report(ref operator.Ref, key any, state report.RowState, desired canonical.Sum) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.states[ref]
@@ -261,7 +261,7 @@ func parameter(name string, key any, state report.RowState) any {
 }
 
 // noteWritten notes a write. mu is held.
-func (w *Writer) noteWritten(ref operator.Ref, r *rowState, state report.RowState, desired drift.Sum) {
+func (w *Writer) noteWritten(ref operator.Ref, r *rowState, state report.RowState, desired canonical.Sum) {
 	metrics.CountWriteBack(w.Operator, metrics.Written)
 	now := time.Now()
 	switch before := r.spacing; {

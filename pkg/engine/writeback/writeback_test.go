@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/engine/metrics"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
@@ -23,7 +23,7 @@ func TestWriteBackSpacing(t *testing.T) {
 	} {
 		w := &Writer{Options: Options{Operator: "spacing", Show: func(string) {}}, states: map[operator.Ref]*rowState{}}
 		ref := operator.Ref{Name: "1"}
-		var desired drift.Sum
+		var desired canonical.Sum
 		for i := range byte(10) {
 			if c.changes {
 				desired[0] = i

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
 
@@ -16,7 +16,7 @@ import (
 // digest is ignored.
 type Input struct {
 	identity
-	digest drift.Sum
+	digest canonical.Sum
 	text   text
 	listed bool // the input is a list
 	match  desired.Match
@@ -41,7 +41,7 @@ func (t *Texts) KeepInput(view desired.InputView) func(any) (any, error) {
 			return nil, fmt.Errorf("packing %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 		}
 		return &Input{
-			identity: identityOf(u), digest: drift.Digest(cut), text: t.compress(u.GroupVersionKind(), text),
+			identity: identityOf(u), digest: canonical.Digest(cut), text: t.compress(u.GroupVersionKind(), text),
 			listed: view.Matching != nil, match: view.Match(u.Object),
 		}, nil
 	}
@@ -74,7 +74,7 @@ func Listings(of *desired.Listing) []string {
 }
 
 // Digest implements Input.
-func (i *Input) Digest() drift.Sum { return i.digest }
+func (i *Input) Digest() canonical.Sum { return i.digest }
 
 // Unpack implements Input.
 func (i *Input) Unpack() (map[string]any, error) {

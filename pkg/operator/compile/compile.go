@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -63,7 +64,7 @@ func One(f *load.File, o Options) (*Pipeline, config.Errors, error) {
 
 func setNames(s *operator.Settings) {
 	conv := s.Config.Conventions
-	s.Algorithm = drift.Algorithm(conv.Hash.Algorithm)
+	s.Algorithm = canonical.Algorithm(conv.Hash.Algorithm)
 	s.Hash = drift.Key{Annotation: conv.Hash.Annotation, Label: conv.Hash.Label}
 	s.Previous = marks.PreviousOf(&conv)
 	if path := s.Config.Status.Downstreams; path != "" {

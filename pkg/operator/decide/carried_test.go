@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -37,14 +38,14 @@ func secretPipeline(downstreams int, several bool) *health.Checks {
 
 // absentAt is an object of downstream 0 that is wanted and does not exist.
 func absentAt(name string, several bool) operator.DesiredObject {
-	return operator.DesiredObject{Wanted: true, Target: operator.Ref{Namespace: "apps", Name: name}, Hash: hash, Secret: &drift.Secret{Content: drift.Digest(name)}, Several: several}
+	return operator.DesiredObject{Wanted: true, Target: operator.Ref{Namespace: "apps", Name: name}, Hash: hash, Secret: &drift.Secret{Content: canonical.Digest(name)}, Several: several}
 }
 
 // replacedAt is an object of downstream 0 that is not wanted any more. Its content says what it is about.
 func replacedAt(namespace, name, content string) operator.Owned {
 	live := ourLive()
 	live.Namespace, live.Name, live.UID = namespace, name, types.UID("uid-"+name)
-	live.Secret = &drift.Secret{Content: drift.Digest(content)}
+	live.Secret = &drift.Secret{Content: canonical.Digest(content)}
 	return operator.Owned{Live: live, Certain: true}
 }
 
@@ -161,7 +162,7 @@ func TestDroppedKeys(t *testing.T) {
 		d.Generated = append(d.Generated, make([]operator.GeneratedField, row.more)...)
 		d.View.Generated, d.View.Initial = 1+row.more, make([]fieldpath.Path, 1+row.more)
 		live.Initial = append(live.Initial, make([]drift.InitialField, row.more)...)
-		want := operator.DesiredObject{Wanted: true, Target: target, Hash: hash, Sum: drift.Digest("new"), Secret: &drift.Secret{Keys: []string{"password", "user"}}}
+		want := operator.DesiredObject{Wanted: true, Target: target, Hash: hash, Sum: canonical.Digest("new"), Secret: &drift.Secret{Keys: []string{"password", "user"}}}
 		in := operator.Input{Upstream: upstreamObject(), Selected: true, Now: now, Desired: &operator.Desired{Objects: []operator.DesiredObject{want}}, Facts: []operator.Facts{{Live: live}}}
 		observed(in.Upstream, row.observed)
 		o := decide.Decide(p.Settings, in).Outcomes[0]

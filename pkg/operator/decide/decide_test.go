@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -24,8 +25,8 @@ const (
 
 var (
 	now    = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	wanted = drift.Digest(map[string]any{"data": "wanted"})
-	other  = drift.Digest(map[string]any{"data": "other"})
+	wanted = canonical.Digest(map[string]any{"data": "wanted"})
+	other  = canonical.Digest(map[string]any{"data": "other"})
 	target = operator.Ref{Namespace: "apps", Name: "web"}
 )
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -63,22 +64,21 @@ func (r *Renderer) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 	if err := addConventions(d, data, doc); err != nil {
 		return nil, err
 	}
-	canonical, err := drift.CanonicalWithNulls(doc)
-	if err != nil {
+	if doc, err = canonical.FormWithNulls(doc); err != nil {
 		return nil, err
 	}
-	d.Kind.DropNulls(canonical)
-	if err := kinds.CheckNumbers(canonical, d.Kind.Schema); err != nil {
+	d.Kind.DropNulls(doc)
+	if err := kinds.CheckNumbers(doc, d.Kind.Schema); err != nil {
 		return nil, err
 	}
-	if err := generated.MakeRoom(d.Downstream, canonical); err != nil {
+	if err := generated.MakeRoom(d.Downstream, doc); err != nil {
 		return nil, err
 	}
-	w.Hash = d.HashPrefix + drift.Hash(r.Algorithm, fieldpath.Without(canonical, d.View.Initial))
+	w.Hash = d.HashPrefix + canonical.Hash(r.Algorithm, fieldpath.Without(doc, d.View.Initial))
 	w.Reference = marks.ReferenceLegal(r.Settings, d.Downstream, upstream.GetNamespace(), w.Target)
-	marks.Put(r.Settings, canonical, upstream, w)
-	w.Document, w.Secret = canonical, generated.SecretKeys(d.Downstream, canonical)
-	w.Sum = drift.Desired(canonical, &d.View)
+	marks.Put(r.Settings, doc, upstream, w)
+	w.Document, w.Secret = doc, generated.SecretKeys(d.Downstream, doc)
+	w.Sum = drift.Desired(doc, &d.View)
 	return w, nil
 }
 

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -82,7 +82,7 @@ func newRow(kind schema.GroupVersionKind, name, uid string, columns map[string]a
 	u.SetUID(types.UID(uid))
 	if columns != nil {
 		u.Object["row"] = columns
-		sum := drift.Digest(columns)
+		sum := canonical.Digest(columns)
 		u.SetResourceVersion(hex.EncodeToString(sum[:8]))
 	}
 	return u

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/render"
@@ -33,11 +33,11 @@ func (d *Downstream) shownOf(kept map[string]any) map[string]any {
 }
 
 // sumOf is the digest of what is read of an object; zero if there is none.
-func sumOf(shown map[string]any) drift.Sum {
+func sumOf(shown map[string]any) canonical.Sum {
 	if shown == nil {
-		return drift.Sum{}
+		return canonical.Sum{}
 	}
-	return drift.Digest(shown)
+	return canonical.Digest(shown)
 }
 
 // siblingsOf gathers the objects that a downstream reads of others, by the names of these: one, or a map of several by their names.

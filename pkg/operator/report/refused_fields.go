@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -35,7 +35,7 @@ type refusal struct {
 	// alone: what is wrong with the value is wrong whatever else the status says.
 	alone bool
 	// of is the digest of what was refused: the value and, unless it is wrong alone, everything that a rule may compare it with.
-	of drift.Sum
+	of canonical.Sum
 }
 
 // wrongAlone are the causes that no other value can take away.
@@ -114,15 +114,15 @@ func refuseFields(s *operator.Settings, next *RefusedFields, reason string) {
 }
 
 // refusedOf is the digest of what may be wrong with field i.
-func refusedOf(s *operator.Settings, d *draft, upstream *unstructured.Unstructured, i int, alone bool) drift.Sum {
+func refusedOf(s *operator.Settings, d *draft, upstream *unstructured.Unstructured, i int, alone bool) canonical.Sum {
 	if v := d.fields[i]; alone {
-		return drift.Digest([]any{v.value, v.set})
+		return canonical.Digest([]any{v.value, v.set})
 	}
 	return wholeOf(s, d, upstream)
 }
 
 // wholeOf is the digest of all that a status is made of.
-func wholeOf(s *operator.Settings, d *draft, upstream *unstructured.Unstructured) drift.Sum {
+func wholeOf(s *operator.Settings, d *draft, upstream *unstructured.Unstructured) canonical.Sum {
 	of := []any{upstream.GetGeneration(), OthersStatus(s, upstream), status.RecordedList(d.recorded)}
 	for _, v := range d.fields {
 		of = append(of, v.value, v.set)
@@ -130,7 +130,7 @@ func wholeOf(s *operator.Settings, d *draft, upstream *unstructured.Unstructured
 	for _, c := range append(status.Summarize(d.summary), d.more...) {
 		of = append(of, c.Type, string(c.Status), c.Reason, c.Message)
 	}
-	return drift.Digest(of)
+	return canonical.Digest(of)
 }
 
 // refusedFields are the fields that the causes of a refusal are about. A cause below a field is about that one, a cause above it, such

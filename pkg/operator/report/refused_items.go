@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -100,13 +100,13 @@ func refuseItems(s *operator.Settings, d *draft, next *RefusedFields, named map[
 }
 
 // refusedItemOf is the digest of what may be wrong with an item.
-func refusedItemOf(s *operator.Settings, d *draft, upstream *unstructured.Unstructured, name string, alone bool) drift.Sum {
+func refusedItemOf(s *operator.Settings, d *draft, upstream *unstructured.Unstructured, name string, alone bool) canonical.Sum {
 	i := slices.IndexFunc(d.recorded, func(r status.Recorded) bool { return s.KeyOf(r) == name })
 	switch {
 	case i < 0:
-		return drift.Sum{}
+		return canonical.Sum{}
 	case alone:
-		return drift.Digest(status.RecordedList(d.recorded[i : i+1]))
+		return canonical.Digest(status.RecordedList(d.recorded[i : i+1]))
 	}
 	return wholeOf(s, d, upstream)
 }

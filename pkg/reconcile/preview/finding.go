@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -37,7 +38,7 @@ type Finding struct {
 	// GuardCount is what the config's guard counts; zero without a guard.
 	GuardCount guard.Count
 	// GuardDigest is the digest of what would be changed or deleted.
-	GuardDigest drift.Sum
+	GuardDigest canonical.Sum
 	// Forgotten are existing objects that the status records and that belong to no downstream of the config.
 	Forgotten []Forgotten
 	// Left are objects of an earlier upstream of the same name: they are unmanaged.

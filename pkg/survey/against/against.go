@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/docdiff"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -177,7 +178,7 @@ func (t *transition) change(before, after map[string]any, carriesOut bool, had, 
 	if carriesOut && other != nil && other.Action.Writes() && other.Action != preview.Refuse {
 		item.Diffs = without(item, findings.ItemOf(t.old.Pipeline(), had, *other))
 	}
-	if c.Action == preview.None || other != nil && drift.Digest(before) == drift.Digest(after) && t.same(carriesOut, other, &c) {
+	if c.Action == preview.None || other != nil && canonical.Digest(before) == canonical.Digest(after) && t.same(carriesOut, other, &c) {
 		return t.unchanged(c)
 	}
 	if !c.Leftover && !c.Action.Writes() && before != nil && after != nil {
@@ -215,7 +216,7 @@ func without(item, old findings.Item) []docdiff.Field {
 	}
 	return slices.DeleteFunc(slices.Clone(item.Diffs), func(d docdiff.Field) bool {
 		return slices.ContainsFunc(old.Diffs, func(o docdiff.Field) bool {
-			return o.Path.Equal(d.Path) && drift.Digest(o.After) == drift.Digest(d.After)
+			return o.Path.Equal(d.Path) && canonical.Digest(o.After) == canonical.Digest(d.After)
 		})
 	})
 }

@@ -1,4 +1,4 @@
-package drift
+package canonical
 
 import (
 	"crypto/sha256"
@@ -127,7 +127,7 @@ func (e *Encoder) integer(i int64) {
 }
 
 func (e *Encoder) float(f float64) {
-	if i, ok := integral(f); ok {
+	if i, ok := Integer(f); ok {
 		e.integer(i)
 		return
 	}
@@ -135,7 +135,7 @@ func (e *Encoder) float(f float64) {
 	e.buf = binary.BigEndian.AppendUint64(e.buf, math.Float64bits(f))
 }
 
-// other writes values that are not of JSON types, such as an int, as Canonical converts them, else as their JSON, so that a
+// other writes values that are not of JSON types, such as an int, as Form converts them, else as their JSON, so that a
 // digest never fails.
 func (e *Encoder) other(v any) {
 	if c, err := canonicalNumber(v, nil); err == nil {

@@ -1,4 +1,4 @@
-package drift
+package canonical
 
 import (
 	"crypto/md5"
@@ -30,7 +30,7 @@ const HashVersion = "v1-"
 var lowerBase32 = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
 
 // Hash returns the hash of an object, for an annotation or a label. The order of keys and the Go types of numbers do not count, nulls
-// do; pass the result of Canonical, without what should not count. A label has at most 63 characters, and sha256 as hexadecimal text
+// do; pass the result of Form, without what should not count. A label has at most 63 characters, and sha256 as hexadecimal text
 // has 64, so the hash is base32hex: 55 characters for sha256 with the version, 35 for sha1, 29 for md5. It panics if the algorithm is
 // not valid.
 func Hash(a Algorithm, obj map[string]any) string {
@@ -52,7 +52,7 @@ func sumBytes(a Algorithm, b []byte) []byte {
 		s := md5.Sum(b)
 		return s[:]
 	default:
-		panic("drift: hash algorithm " + string(a) + " is none of sha256, sha1, md5")
+		panic("canonical: hash algorithm " + string(a) + " is none of sha256, sha1, md5")
 	}
 }
 

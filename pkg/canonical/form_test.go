@@ -1,4 +1,4 @@
-package drift_test
+package canonical_test
 
 import (
 	"encoding/json"
@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 )
 
-func TestCanonical(t *testing.T) {
+func TestForm(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason   string
 		in, want map[string]any
@@ -80,8 +80,8 @@ func TestCanonical(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := canonicalCopy(test.in)
-			got := canonical(t, test.in)
+			before := deepCopy(test.in)
+			got := form(t, test.in)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("%s:\n%s", test.reason, diff)
 			}
@@ -91,15 +91,15 @@ func TestCanonical(t *testing.T) {
 			if diff := cmp.Diff(before, test.in); diff != "" {
 				t.Errorf("the input was changed:\n%s", diff)
 			}
-			if diff := cmp.Diff(got, canonical(t, got)); diff != "" {
+			if diff := cmp.Diff(got, form(t, got)); diff != "" {
 				t.Errorf("canonical of canonical differs:\n%s", diff)
 			}
 		})
 	}
 }
 
-// canonicalCopy copies maps and lists and keeps every other value as it is.
-func canonicalCopy(v any) any {
+// deepCopy copies maps and lists and keeps every other value as it is.
+func deepCopy(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		if v == nil {
@@ -107,7 +107,7 @@ func canonicalCopy(v any) any {
 		}
 		out := map[string]any{}
 		for k := range v {
-			out[k] = canonicalCopy(v[k])
+			out[k] = deepCopy(v[k])
 		}
 		return out
 	case []any:
@@ -116,7 +116,7 @@ func canonicalCopy(v any) any {
 		}
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = canonicalCopy(v[i])
+			out[i] = deepCopy(v[i])
 		}
 		return out
 	default:
@@ -124,7 +124,16 @@ func canonicalCopy(v any) any {
 	}
 }
 
-func TestCanonicalErrors(t *testing.T) {
+func form(t *testing.T, obj map[string]any) map[string]any {
+	t.Helper()
+	out, err := canonical.Form(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestFormErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason string
 		in     map[string]any
@@ -187,8 +196,8 @@ func TestCanonicalErrors(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := drift.Canonical(test.in)
-			var bad *drift.ValueError
+			_, err := canonical.Form(test.in)
+			var bad *canonical.ValueError
 			if !errors.As(err, &bad) {
 				t.Fatalf("%s: got %v, want a ValueError", test.reason, err)
 			}

@@ -1,4 +1,4 @@
-package drift
+package canonical
 
 import (
 	"encoding/base64"
@@ -22,10 +22,10 @@ type ValueError struct {
 // Error returns "PATH: problem: how to fix it".
 func (e *ValueError) Error() string { return e.Path.String() + ": " + e.Problem + ": " + e.Fix }
 
-// Canonical returns a deep copy of obj in canonical form, which is hashed and applied. obj has JSON types, Go's other integer types or
-// json.Number. Canonical(Canonical(x)) equals Canonical(x), and obj is not changed. The error is a *ValueError.
+// Form returns a deep copy of obj in canonical form, which is hashed and applied. obj has JSON types, Go's other integer types or
+// json.Number. Form(Form(x)) equals Form(x), and obj is not changed. The error is a *ValueError.
 //
-//   - A null value in a map is removed: built-in kinds have none, and the API server refuses it in an apply. CanonicalWithNulls keeps it,
+//   - A null value in a map is removed: built-in kinds have none, and the API server refuses it in an apply. FormWithNulls keeps it,
 //     for kinds in which null can be a value. A null item of a list stays: removing it would move the items after it, and the API server
 //     decides whether the kind accepts it.
 //   - A number becomes int64 if that is exact, else float64: 1.0 is 1, -0.0 is 0, and 2^53+1 stays itself. An integer that is
@@ -34,8 +34,8 @@ func (e *ValueError) Error() string { return e.Path.String() + ": " + e.Problem 
 //     apply stringData would be owned instead of data: a removed key would stay, and a changed one go unnoticed.
 //
 // Nothing else changes: empty maps, lists and strings have a meaning.
-func Canonical(obj map[string]any) (map[string]any, error) {
-	out, err := CanonicalWithNulls(obj)
+func Form(obj map[string]any) (map[string]any, error) {
+	out, err := FormWithNulls(obj)
 	if err == nil {
 		DropNulls(out)
 	}
@@ -60,8 +60,8 @@ func DropNulls(v any) {
 	}
 }
 
-// CanonicalWithNulls is Canonical that keeps null values.
-func CanonicalWithNulls(obj map[string]any) (map[string]any, error) {
+// FormWithNulls is Form that keeps null values.
+func FormWithNulls(obj map[string]any) (map[string]any, error) {
 	out, err := canonicalMap(obj, nil)
 	if err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func canonicalFloat(f float64, at *fieldpath.Trail) (any, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil, &ValueError{Path: at.Path(), Problem: fmt.Sprintf("%v is not a JSON number", f), Fix: "give a finite number"}
 	}
-	if i, ok := integral(f); ok {
+	if i, ok := Integer(f); ok {
 		return i, nil
 	}
 	return f, nil
@@ -185,8 +185,8 @@ func isDigits(s string) bool {
 	return s != ""
 }
 
-// integral returns f as int64 if that is the same number. The upper bound is exclusive: 2^63 is a float64 and not an int64.
-func integral(f float64) (int64, bool) {
+// Integer returns f as int64 if that is the same number. The upper bound is exclusive: 2^63 is a float64 and not an int64.
+func Integer(f float64) (int64, bool) {
 	if f != math.Trunc(f) || f < math.MinInt64 || f >= math.MaxInt64 {
 		return 0, false
 	}

@@ -1,4 +1,4 @@
-package drift_test
+package canonical_test
 
 import (
 	"encoding/json"
@@ -9,29 +9,29 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/canonical"
 )
 
-var algorithms = []drift.Algorithm{drift.SHA256, drift.SHA1, drift.MD5}
+var algorithms = []canonical.Algorithm{canonical.SHA256, canonical.SHA1, canonical.MD5}
 
 func TestHashFitsEverywhere(t *testing.T) {
 	form := regexp.MustCompile(`^v1-[0-9a-v]+$`)
-	lengths := map[drift.Algorithm]int{drift.SHA256: 55, drift.SHA1: 35, drift.MD5: 29}
+	lengths := map[canonical.Algorithm]int{canonical.SHA256: 55, canonical.SHA1: 35, canonical.MD5: 29}
 	for _, a := range algorithms {
 		for i := range 200 {
-			hash := drift.Hash(a, map[string]any{"i": int64(i)})
+			hash := canonical.Hash(a, map[string]any{"i": int64(i)})
 			if errs := validation.IsValidLabelValue(hash); len(errs) > 0 {
 				t.Fatalf("%s: %q is no label value: %v", a, hash, errs)
 			}
 			if !form.MatchString(hash) || len(hash) != lengths[a] {
 				t.Fatalf("%s: %q has another form or not %d characters", a, hash, lengths[a])
 			}
-			if !drift.CurrentHash(hash) || !a.Valid() {
+			if !canonical.CurrentHash(hash) || !a.Valid() {
 				t.Fatalf("%s: %q is not recognized", a, hash)
 			}
 		}
 	}
-	if drift.CurrentHash("v0-abc") || drift.CurrentHash("") || drift.Algorithm("crc32").Valid() {
+	if canonical.CurrentHash("v0-abc") || canonical.CurrentHash("") || canonical.Algorithm("crc32").Valid() {
 		t.Error("another version's hash, none, and an unknown algorithm are recognized")
 	}
 }
@@ -42,12 +42,12 @@ func TestHashStaysTheSame(t *testing.T) {
 	obj := map[string]any{
 		"b": []any{"x", int64(1), 1.5, true, nil, map[string]any{}}, "a": "ü", "c": map[string]any{"z": int64(-1), "y": []any{}},
 	}
-	for a, want := range map[drift.Algorithm]string{
-		drift.SHA256: "v1-18p9hog8j2ho2s9pdkbo16h984qklhai0rsq7ojrv8eemr97t4rg",
-		drift.SHA1:   "v1-h8flmdkccerirgpsf9appqoecln31faq",
-		drift.MD5:    "v1-6rtdvm5sseamcqq7hl1g4pltm0",
+	for a, want := range map[canonical.Algorithm]string{
+		canonical.SHA256: "v1-18p9hog8j2ho2s9pdkbo16h984qklhai0rsq7ojrv8eemr97t4rg",
+		canonical.SHA1:   "v1-h8flmdkccerirgpsf9appqoecln31faq",
+		canonical.MD5:    "v1-6rtdvm5sseamcqq7hl1g4pltm0",
 	} {
-		if got := drift.Hash(a, obj); got != want {
+		if got := canonical.Hash(a, obj); got != want {
 			t.Errorf("%s: %s, want %s", a, got, want)
 		}
 	}
@@ -62,23 +62,23 @@ func TestHashDistinguishes(t *testing.T) {
 		map[string]any{"a": map[string]any{}, "b": "c"},
 		[]any{"se"}, []any{"s", "e"}, 1e300, math.Inf(1), map[string]any{"a": "bkc"}, map[string]any{"a": "b", "c": ""},
 	}
-	seen := map[drift.Sum]any{}
+	seen := map[canonical.Sum]any{}
 	for _, v := range values {
-		if other, ok := seen[drift.Digest(v)]; ok {
+		if other, ok := seen[canonical.Digest(v)]; ok {
 			t.Errorf("%#v and %#v have one digest", v, other)
 		}
-		seen[drift.Digest(v)] = v
+		seen[canonical.Digest(v)] = v
 	}
 }
 
 // TestNulls: a hash counts the nulls that a document has, a digest does not.
 func TestNulls(t *testing.T) {
 	with, without := map[string]any{"a": map[string]any{"b": nil}}, map[string]any{"a": map[string]any{}}
-	if drift.Digest(with) != drift.Digest(without) {
+	if canonical.Digest(with) != canonical.Digest(without) {
 		t.Error("a digest counts nulls")
 	}
 	for _, a := range algorithms {
-		if drift.Hash(a, with) == drift.Hash(a, without) {
+		if canonical.Hash(a, with) == canonical.Hash(a, without) {
 			t.Errorf("a hash by %s does not count nulls", a)
 		}
 	}
@@ -86,35 +86,43 @@ func TestNulls(t *testing.T) {
 
 func TestHashIgnores(t *testing.T) {
 	for reason, pair := range map[string][2]any{
-		"the order of keys":       {parse(t, `{"a":1,"b":{"c":2,"d":3}}`), parse(t, `{"b":{"d":3,"c":2},"a":1}`)},
+		"the order of keys":       {decode(t, `{"a":1,"b":{"c":2,"d":3}}`), decode(t, `{"b":{"d":3,"c":2},"a":1}`)},
 		"a number's type":         {map[string]any{"a": 1.0}, map[string]any{"a": int64(1)}},
 		"a number's Go type":      {map[string]any{"a": 1}, map[string]any{"a": json.Number("1")}},
 		"negative zero":           {map[string]any{"a": math.Copysign(0, -1)}, map[string]any{"a": int64(0)}},
 		"large integers as float": {map[string]any{"a": 1e18}, map[string]any{"a": int64(1e18)}},
 	} {
-		if drift.Digest(pair[0]) != drift.Digest(pair[1]) {
+		if canonical.Digest(pair[0]) != canonical.Digest(pair[1]) {
 			t.Errorf("%s counts", reason)
 		}
 		for _, a := range algorithms {
-			if drift.Hash(a, pair[0].(map[string]any)) != drift.Hash(a, pair[1].(map[string]any)) {
+			if canonical.Hash(a, pair[0].(map[string]any)) != canonical.Hash(a, pair[1].(map[string]any)) {
 				t.Errorf("%s counts for %s", reason, a)
 			}
 		}
 	}
 }
 
+func decode(t *testing.T, text string) (out map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 func TestHashOfUnknownAlgorithm(t *testing.T) {
 	defer func() {
-		if r := recover(); fmt.Sprint(r) != "drift: hash algorithm crc32 is none of sha256, sha1, md5" {
+		if r := recover(); fmt.Sprint(r) != "canonical: hash algorithm crc32 is none of sha256, sha1, md5" {
 			t.Errorf("got %v", r)
 		}
 	}()
-	drift.Hash("crc32", nil)
+	canonical.Hash("crc32", nil)
 }
 
-// FuzzCanonical: Canonical is idempotent, does not change its input, and neither the order of keys nor a round trip through
+// FuzzForm: Form is idempotent, does not change its input, and neither the order of keys nor a round trip through
 // JSON changes the hash.
-func FuzzCanonical(f *testing.F) {
+func FuzzForm(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"a":null}`, `{"a":[null,{"b":null}]}`, `{"a":1.0,"b":1,"c":-0.0,"d":9007199254740993,"e":1e21,"f":1e-7}`,
 		`{"apiVersion":"v1","kind":"Secret","stringData":{"a":"b"},"data":{"a":"Yw=="}}`,
@@ -128,15 +136,15 @@ func FuzzCanonical(f *testing.F) {
 		if json.Unmarshal(data, &in) != nil || in == nil {
 			return
 		}
-		before := drift.Digest(in)
-		once, err := drift.Canonical(in)
-		if drift.Digest(in) != before {
+		before := canonical.Digest(in)
+		once, err := canonical.Form(in)
+		if canonical.Digest(in) != before {
 			t.Fatal("the input was changed")
 		}
 		if err != nil {
 			return
 		}
-		twice, err := drift.Canonical(once)
+		twice, err := canonical.Form(once)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,13 +152,13 @@ func FuzzCanonical(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again := parseJSON(t, text)
+		again := decode(t, string(text))
 		for _, a := range algorithms {
-			hash := drift.Hash(a, once)
-			if drift.Hash(a, twice) != hash {
+			hash := canonical.Hash(a, once)
+			if canonical.Hash(a, twice) != hash {
 				t.Errorf("%s: canonical of canonical has another hash", a)
 			}
-			if drift.Hash(a, again) != hash {
+			if canonical.Hash(a, again) != hash {
 				t.Errorf("%s: %s has another hash after JSON", a, text)
 			}
 		}

@@ -1,4 +1,4 @@
-package drift
+package canonical
 
 import (
 	"encoding/hex"
