@@ -3,20 +3,34 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/canonical"
+	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 )
 
-// isLeftOver reports whether an upstream that is not selected keeps its downstreams: it was not seen leaving, and its status
-// does not say that they are being removed.
+// isLeftOver reports whether an upstream that is not selected keeps its downstreams: it was not seen leaving, and its status does not say
+// that they are being removed, or said so before one of them was made.
 func (r *reconciliation) isLeftOver() bool {
-	return r.upstream.GetDeletionTimestamp() == nil && !r.deselected.Has(r.ref, r.upstream.GetUID()) && !report.SaysNotSelected(r.Pipeline.Settings, r.upstream)
+	if r.upstream.GetDeletionTimestamp() != nil || r.deselected.Has(r.ref, r.upstream.GetUID()) {
+		return false
+	}
+	said, ok := report.NotSelectedSince(r.Pipeline.Settings, r.upstream)
+	isLater := func(own *drift.Live) bool { return own.Created > said.Unix() }
+	return !ok || slices.ContainsFunc(r.owned(), isLater)
+}
+
+// hasWritten reports whether this operator has written to the upstream, as the API server records it. If that cannot be read, it has not.
+func hasWritten(ctx context.Context, r *reconciliation) bool {
+	up, err := r.ReadUpstream(ctx, r.ref)
+	return err == nil && marks.HasManager(r.Pipeline.Settings, up)
 }
 
 // findLeftBehind enqueues the upstreams that the session before worked on and that this one does not select, to be reported once: their
@@ -48,7 +62,7 @@ func (r *reconciliation) reportLeftover(ctx context.Context) {
 		return
 	}
 	defer leave()
-	if r.leftBehind.IsNew(r.upstream.GetUID()) {
+	if r.leftBehind.IsNew(r.upstream.GetUID()) && hasWritten(ctx, r) { // else its status is another operator's
 		r.writeReport(ctx, report.Leftover(r.Pipeline.Settings, r.upstream, r.Pipeline.Match(r.upstream).Unmet, metav1.NewTime(r.now)), func() canonical.Sum { return canonical.Sum{} })
 		r.warn("left over: a changed config does not select the upstream any more", "upstream", r.ref.String())
 	}
@@ -91,7 +105,8 @@ func (r *Reconciler) StandBy(ctx context.Context, ref operator.Ref) time.Duratio
 		return 0
 	}
 	if err == nil {
-		done := report.SaysNotSelected(l.Pipeline.Settings, l.upstream) && len(l.owned()) == 0 && !l.hasFinalizer()
+		_, said := report.NotSelectedSince(l.Pipeline.Settings, l.upstream)
+		done := said && len(l.owned()) == 0 && !l.hasFinalizer()
 		l.releaseSlot()
 		if r.forget(ref); done {
 			r.deselected.Forget(ref)

@@ -30,7 +30,7 @@ func Of(list []compile.Compiled) map[*compile.Pipeline][]config.Error {
 	hints := map[*compile.Pipeline][]config.Error{}
 	var done []*compile.Pipeline
 	for _, c := range list {
-		if found := append(generatedHints(c), recordHints(c)...); len(found) > 0 {
+		if found := slices.Concat(generatedHints(c), recordHints(c), chainHints(list, c)); len(found) > 0 {
 			hints[c.Pipeline] = append(hints[c.Pipeline], found...)
 		}
 		if slices.Contains(done, c.Pipeline) || c.Pipeline.Upstream.Schema == nil || kinds.IsBuiltin(c.Pipeline.Upstream.GVK.GroupKind()) {

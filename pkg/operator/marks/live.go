@@ -3,6 +3,7 @@ package marks
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -49,6 +50,12 @@ func UIDOf(s *operator.Settings, ref operator.Ref, live *drift.Live) types.UID {
 func HasFinalizer(s *operator.Settings, upstream *unstructured.Unstructured) bool {
 	f := s.Config.Conventions.Finalizer
 	return f != "" && slices.Contains(upstream.GetFinalizers(), f) || HasPreviousFinalizer(s, upstream)
+}
+
+// HasManager reports whether the API server records a write of this operator to an object.
+func HasManager(s *operator.Settings, obj *unstructured.Unstructured) bool {
+	managers := s.Config.Conventions.FieldManagers()
+	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return slices.Contains(managers, e.Manager) })
 }
 
 // HasPreviousFinalizer reports whether it has the one of conventions.previous.

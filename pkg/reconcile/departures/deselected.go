@@ -43,6 +43,18 @@ func (d *Deselected) Namespace(names []operator.Ref, left bool) {
 	}
 }
 
+// Selected reports whether is says that a namespace is selected, whatever config it was no longer selected by before: if so, that is forgotten.
+// An event that says otherwise is noted after is has changed.
+func (d *Deselected) Selected(namespace string, is func(namespace string) bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !is(namespace) {
+		return false
+	}
+	delete(d.namespaces, namespace)
+	return true
+}
+
 // Has reports whether the upstream of that uid, or its namespace, was seen leaving.
 func (d *Deselected) Has(ref operator.Ref, uid types.UID) bool {
 	d.mu.Lock()

@@ -1,0 +1,85 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// An edit of the config deletes nothing, whatever was selected, lost its label, or was said of it before: by any of the selectors, what a
+// wider config has made again is left over when the config is narrowed again, at a reload and at a start.
+func TestNarrowedAgain(t *testing.T) {
+	t.Parallel()
+	for kind, selection := range map[string]string{
+		"label":     `labelSelector: {matchLabels: {served: "yes"}}`,
+		"namespace": `namespaceSelector: {matchLabels: {served: "yes"}}`,
+		"condition": `matchConditions: [{name: served, expression: "self.metadata.?labels.served.orValue('no') == 'yes'"}]`,
+	} {
+		for _, between := range []string{"is wider", "asks for the new value", "does not write the status"} {
+			for _, how := range []string{"reload", "start"} {
+				t.Run(kind+"/"+between+"/"+how, spaced(func(t *testing.T, ns, name string) {
+					conf := fill(widgetConfig, ns, name) + "guard: {maxDeleted: 100%}\n"
+					narrow := watched(conf, selection)
+					serve := func(value string) {
+						labels := `{"metadata":{"labels":{"served":` + value + `}}}`
+						if kind == "namespace" {
+							testkit.Patch(t, namespaces, "", ns, "somebody", labels)
+							return
+						}
+						testkit.Patch(t, widgets, ns, "a", "somebody", labels)
+					}
+					testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
+					serve(`"yes"`)
+					r := start(t, testkit.Config(t), narrow).ready()
+					waitCondition(t, widgets, ns, "a", "Ready", "True")
+					<-time.After(time.Minute)
+					serve(`"no"`)
+					waitGone(t, configMaps, ns, "a")
+					<-time.After(time.Minute)
+					switch between {
+					case "is wider":
+						r = r.become(how, conf)
+					case "asks for the new value":
+						r = r.become(how, strings.NewReplacer(`"yes"`, `"no"`, "'yes'", "'no'").Replace(narrow))
+					default:
+						r = r.become(how, replaceOnce(t, conf, "status:\n", "status:\n  enabled: false\n"))
+					}
+					waitData(t, ns, "a", "key", "value")
+					<-time.After(time.Minute)
+					r.become(how, narrow)
+					<-time.After(10 * time.Minute)
+					mustExist(t, configMaps, ns, "a", "only the config has changed")
+				}))
+			}
+		}
+	}
+}
+
+// What one operator does not select by its namespace is another one's, which is in another process: nothing of it is said to be left over.
+func TestOthersAreNotLeftOver(t *testing.T) {
+	inSpaces(t, func(t *testing.T, one, two, name string) {
+		conf := func(ns, name, selector string) string {
+			return strings.Replace(fill(widgetConfig, ns, name), "namespaces: ["+ns+"]", "namespaceSelector: {matchLabels: {"+selector+"}}", 1)
+		}
+		for _, ns := range []string{one, two} {
+			testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"of":"`+ns+`","all":"yes"}}}`)
+		}
+		testkit.Apply(t, one, widget("a", "{data: {key: value}}"))
+		first := start(t, testkit.Config(t), conf(one, name, "of: "+one)).ready()
+		waitCondition(t, widgets, one, "a", "Ready", "True")
+		<-time.After(time.Minute)
+		was := fmt.Sprint(testkit.Get(t, widgets, one, "a").Object["status"])
+		first.halt()
+		other := strings.ReplaceAll(conf(two, name+"-two", "of: "+two), "name: config", "name: other")
+		second := start(t, testkit.Config(t), other).ready()
+		<-time.After(time.Minute)
+		second.reloadTo(strings.Replace(other, "of: "+two, "of: "+two+", all: \"yes\"", 1))
+		<-time.After(10 * time.Minute)
+		if is := fmt.Sprint(testkit.Get(t, widgets, one, "a").Object["status"]); is != was {
+			t.Errorf("the status of the other operator's upstream was\n%s\nand is\n%s", was, is)
+		}
+	})
+}
