@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/canonical"
+	"github.com/corollary-dev/corollary/pkg/drift/managed"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
@@ -31,14 +32,14 @@ const Masked = redact.Masked
 // do not desire any more, and additional keys in exclusive fields; no identity, and no fields that are not part of P. A value that the
 // API server normalizes (1000m to 1) counts as different: to avoid that, pass as desired what Project returns for the result of an apply.
 func Changed(desired map[string]any, live *unstructured.Unstructured, v *View) []Difference {
-	es := latest(entries(live), v.Manager)
-	d := differ{es: es, our: split(es, v.Manager), words: v.Words}
+	es := managed.Latest(managed.Entries(live), v.Manager)
+	d := differ{es: es, our: managed.Find(es, v.Manager), words: v.Words}
 	d.secret = live.GetAPIVersion() == "v1" && live.GetKind() == "Secret"
-	root := ownersOf(es)
+	root := managed.OwnersOf(es)
 	leftOut := v.leftOut()
 	resolved := make([]fieldpath.Path, len(leftOut))
 	for i, p := range leftOut {
-		resolved[i] = root.of(d.our).owned.resolve(live.Object, p)
+		resolved[i] = root.Of(d.our).Owned.Resolve(live.Object, p)
 	}
 	d.maps(shape(desired, leftOut), shape(live.Object, resolved), root, nil)
 	d.extras(live, desired, v.Exclusive)
@@ -48,31 +49,31 @@ func Changed(desired map[string]any, live *unstructured.Unstructured, v *View) [
 }
 
 type differ struct {
-	es     []entry
+	es     []managed.Entry
 	our    int
 	secret bool
 	words  redact.Words
 	found  []Difference
 }
 
-func (d *differ) add(at *fieldpath.Trail, want, have any, holders owners) {
+func (d *differ) add(at *fieldpath.Trail, want, have any, holders managed.Owners) {
 	d.addPath(at.Path(), want, have, holders)
 }
 
-func (d *differ) addPath(p fieldpath.Path, want, have any, holders owners) {
+func (d *differ) addPath(p fieldpath.Path, want, have any, holders managed.Owners) {
 	if d.words != nil || d.secret && p[0].Kind == fieldpath.FieldStep && (p[0].Field == "data" || p[0].Field == "stringData") {
 		want, have = Mask(want), Mask(have)
 	}
 	d.found = append(d.found, Difference{Path: p, Want: want, Have: have, Shown: d.words.Path(p.String()),
-		Manager: holders.lastWriter(d.es, d.our)})
+		Manager: holders.LastWriter(d.es, d.our)})
 }
 
 func (d *differ) extras(live *unstructured.Unstructured, desired map[string]any, exclusive []fieldpath.Path) {
 	for _, p := range Extras(live, desired, exclusive) {
 		value, _ := fieldpath.Get(live.Object, p)
-		holders := make(owners, len(d.es))
+		holders := make(managed.Owners, len(d.es))
 		for i := range d.es {
-			holders[i].owned, holders[i].holding = d.es[i].owned.follow(live.Object, p)
+			holders[i].Owned, holders[i].Holding = d.es[i].Owned.Follow(live.Object, p)
 		}
 		d.addPath(p, nil, value, holders)
 	}
@@ -94,10 +95,10 @@ func Mask(v any) any {
 	}
 }
 
-func (d *differ) values(want, have any, holders owners, at *fieldpath.Trail) {
+func (d *differ) values(want, have any, holders managed.Owners, at *fieldpath.Trail) {
 	switch want := want.(type) {
 	case map[string]any:
-		if have, ok := have.(map[string]any); ok && (len(want) > 0 || !holders.of(d.our).isWhole()) {
+		if have, ok := have.(map[string]any); ok && (len(want) > 0 || !holders.Of(d.our).IsWhole()) {
 			d.maps(want, have, holders, at)
 			d.atomicRest(want, have, holders, at)
 			return
@@ -113,26 +114,26 @@ func (d *differ) values(want, have any, holders owners, at *fieldpath.Trail) {
 	}
 }
 
-func (d *differ) maps(want, have map[string]any, holders owners, at *fieldpath.Trail) {
+func (d *differ) maps(want, have map[string]any, holders managed.Owners, at *fieldpath.Trail) {
 	for k, value := range want {
-		d.values(value, have[k], holders.field(k), at.Field(k))
+		d.values(value, have[k], holders.Field(k), at.Field(k))
 	}
-	for key := range holders.of(d.our).owned {
-		name, ok := cutField(key)
+	for key := range holders.Of(d.our).Owned {
+		name, ok := managed.CutField(key)
 		value, live := have[name]
 		if _, wanted := want[name]; ok && live && !wanted {
-			d.removed(value, holders.field(name), at.Field(name))
+			d.removed(value, holders.Field(name), at.Field(name))
 		}
 	}
 }
 
 // removed adds the parts of a value that we own and do not desire any more.
-func (d *differ) removed(have any, holders owners, at *fieldpath.Trail) {
-	ours := holders.of(d.our)
+func (d *differ) removed(have any, holders managed.Owners, at *fieldpath.Trail) {
+	ours := holders.Of(d.our)
 	m, ok := have.(map[string]any)
 	switch {
-	case ours.holding == holdsNothing:
-	case !ok || ours.isWhole():
+	case ours.Holding == managed.HoldsNothing:
+	case !ok || ours.IsWhole():
 		d.add(at, nil, have, holders)
 	default:
 		d.maps(nil, m, holders, at)
@@ -141,13 +142,13 @@ func (d *differ) removed(have any, holders owners, at *fieldpath.Trail) {
 
 // atomicRest adds the additional keys of a map that managers own only as a whole: an apply replaces all of it, and would remove
 // these keys.
-func (d *differ) atomicRest(want, have map[string]any, holders owners, at *fieldpath.Trail) {
+func (d *differ) atomicRest(want, have map[string]any, holders managed.Owners, at *fieldpath.Trail) {
 	whole := false
 	for _, o := range holders {
-		if o.holding == holdsHere && !o.owned.isLeaf() {
+		if o.Holding == managed.HoldsHere && !o.Owned.IsLeaf() {
 			return
 		}
-		whole = whole || o.isWhole()
+		whole = whole || o.IsWhole()
 	}
 	if !whole {
 		return
@@ -160,8 +161,8 @@ func (d *differ) atomicRest(want, have map[string]any, holders owners, at *field
 }
 
 // lists compares item by item if a manager owns the items by their keys or values, else as a whole.
-func (d *differ) lists(want, have []any, holders owners, at *fieldpath.Trail) {
-	within := holders.items()
+func (d *differ) lists(want, have []any, holders managed.Owners, at *fieldpath.Trail) {
+	within := holders.Items()
 	find, names := matcher(within, d.our, have)
 	if find == nil {
 		if canonical.Digest(want) != canonical.Digest(have) {
@@ -172,18 +173,18 @@ func (d *differ) lists(want, have []any, holders owners, at *fieldpath.Trail) {
 	before, last, turned := len(d.found), -1, false
 	matched := make([]bool, len(have))
 	for i, item := range want {
-		step := names.step(item, i, at)
+		step := names.Step(item, i, at)
 		j, ok := find(item)
 		if !ok {
 			d.add(step, item, nil, nil)
 			continue
 		}
 		matched[j], turned, last = true, turned || j < last, j
-		d.values(item, have[j], holders.item(within, have[j], j), step)
+		d.values(item, have[j], holders.Item(within, have[j], j), step)
 	}
 	for j, item := range have {
-		if below := holders.item(within, item, j); !matched[j] && below.of(d.our).holding == holdsHere {
-			d.add(names.step(item, j, at), nil, item, below)
+		if below := holders.Item(within, item, j); !matched[j] && below.Of(d.our).Holding == managed.HoldsHere {
+			d.add(names.Step(item, j, at), nil, item, below)
 		}
 	}
 	if turned && len(d.found) == before {
@@ -193,12 +194,12 @@ func (d *differ) lists(want, have []any, holders owners, at *fieldpath.Trail) {
 
 // matcher returns a function that finds an item in list, and the names of the items; nil if they are named neither by keys nor
 // by values.
-func matcher(within []*items, our int, list []any) (find func(item any) (int, bool), names *items) {
-	names = named(within, our)
+func matcher(within []*managed.Items, our int, list []any) (find func(item any) (int, bool), names *managed.Items) {
+	names = managed.Named(within, our)
 	switch {
-	case names.areKeyed():
-		return names.finder(list).find, names
-	case slices.ContainsFunc(within, func(it *items) bool { return it != nil && it.values }):
+	case names.AreKeyed():
+		return names.Finder(list).Find, names
+	case slices.ContainsFunc(within, func(it *managed.Items) bool { return it != nil && it.AreValues() }):
 		numbers := make(map[canonical.Sum]int, len(list))
 		for i, item := range slices.Backward(list) {
 			numbers[canonical.Digest(item)] = i

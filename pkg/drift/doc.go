@@ -2,8 +2,7 @@
 //
 // Server-side apply records in metadata.managedFields which fields a manager applied. The live values of the fields in our own entry are
 // the projection. If the API server normalized nothing, the projection is what we applied, so two digests are compared: Desired, of
-// what we are about to apply, and Live.P, of the projection. No schema is needed, because fieldsV1 describes itself: f: is a field,
-// k: the keys of a list item, v: a value of a set, i: an index, and . the place itself.
+// what we are about to apply, and Live.P, of the projection. No schema is needed, because fieldsV1 describes itself.
 //
 // Fields that we own and that are missing in the live object count too: an empty value (args: []) that the API server does not store
 // stays ours, and a writer that sets it removes it from our entry without changing any value.

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/pkg/drift/managed"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
@@ -44,17 +45,17 @@ func extras(have, want any, at fieldpath.Path, out *[]fieldpath.Path) {
 }
 
 // extra reports whether an exclusive field has keys that our entry does not own.
-func (v *View) extra(obj map[string]any, owned fields, es []entry, our int) bool {
+func (v *View) extra(obj map[string]any, owned managed.Fields, es []managed.Entry, our int) bool {
 	for _, p := range v.Exclusive {
 		value, ok := fieldpath.Get(obj, p)
 		if !ok {
 			continue
 		}
-		node, holding := owned.follow(obj, p)
-		if unowned(value, node, holding != holdsNothing) {
+		node, holding := owned.Follow(obj, p)
+		if unowned(value, node, holding != managed.HoldsNothing) {
 			return true
 		}
-		if holding == holdsHere && node.isLeaf() && othersWithin(obj, p, es, our) {
+		if holding == managed.HoldsHere && node.IsLeaf() && othersWithin(obj, p, es, our) {
 			return true
 		}
 	}
@@ -62,13 +63,13 @@ func (v *View) extra(obj map[string]any, owned fields, es []entry, our int) bool
 }
 
 // unowned reports whether value has a key, itself or in maps below, that node does not own.
-func unowned(value any, node fields, known bool) bool {
+func unowned(value any, node managed.Fields, known bool) bool {
 	m, ok := value.(map[string]any)
-	if !ok || known && node.isLeaf() {
+	if !ok || known && node.IsLeaf() {
 		return false
 	}
 	for k, below := range m {
-		next, ok := node.field(k)
+		next, ok := node.Field(k)
 		if !ok || unowned(below, next, true) {
 			return true
 		}
@@ -78,12 +79,12 @@ func unowned(value any, node fields, known bool) bool {
 
 // othersWithin reports whether another manager owns something below p: then what looks like an atomic map of ours is a map that
 // we applied empty.
-func othersWithin(obj map[string]any, p fieldpath.Path, es []entry, our int) bool {
+func othersWithin(obj map[string]any, p fieldpath.Path, es []managed.Entry, our int) bool {
 	for i := range es {
 		if i == our {
 			continue
 		}
-		if node, holding := es[i].owned.follow(obj, p); holding == holdsHere && !node.isLeaf() {
+		if node, holding := es[i].Owned.Follow(obj, p); holding == managed.HoldsHere && !node.IsLeaf() {
 			return true
 		}
 	}

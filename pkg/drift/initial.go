@@ -3,6 +3,7 @@ package drift
 import (
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/corollary-dev/corollary/pkg/drift/managed"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
@@ -17,7 +18,7 @@ type InitialField struct {
 	Present bool
 }
 
-func (v *View) initial(obj map[string]any, es []entry, our int) []InitialField {
+func (v *View) initial(obj map[string]any, es []managed.Entry, our int) []InitialField {
 	if len(v.Initial) == 0 {
 		return nil
 	}
@@ -45,22 +46,22 @@ func (v *View) LacksGenerated(l *Live) bool {
 
 // initialField returns the state of one field. Another manager that owns a place above the field counts only if we do not own
 // the field itself: if we do, that place is not atomic, and the manager owns only the place.
-func initialField(obj map[string]any, p fieldpath.Path, es []entry, our int) InitialField {
+func initialField(obj map[string]any, p fieldpath.Path, es []managed.Entry, our int) InitialField {
 	var f InitialField
-	var owned fields
-	mine := holdsNothing
+	var owned managed.Fields
+	mine := managed.HoldsNothing
 	if our >= 0 {
-		owned = es[our].owned
-		p = owned.resolve(obj, p)
-		_, mine = owned.follow(obj, p)
+		owned = es[our].Owned
+		p = owned.Resolve(obj, p)
+		_, mine = owned.Follow(obj, p)
 	}
-	f.Ours = mine != holdsNothing
+	f.Ours = mine != managed.HoldsNothing
 	for i := range es {
 		if i == our {
 			continue
 		}
-		_, theirs := es[i].owned.follow(obj, p)
-		f.Others = f.Others || theirs == holdsHere || theirs == holdsThrough && mine != holdsHere
+		_, theirs := es[i].Owned.Follow(obj, p)
+		f.Others = f.Others || theirs == managed.HoldsHere || theirs == managed.HoldsThrough && mine != managed.HoldsHere
 	}
 	value, ok := fieldpath.Get(obj, p)
 	if f.Present = ok; ok {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/canonical"
+	"github.com/corollary-dev/corollary/pkg/drift/managed"
 )
 
 // Live is what is kept of a live object: a few hundred bytes for any object. It is immutable, so it can be shared without
@@ -43,7 +44,7 @@ type Live struct {
 	// Unselected means that the object lacks the labels that its watch selects. It is never true in a watch; other readers set
 	// it.
 	Unselected bool
-	// Shape is a digest of which fields we own, without their values. It can be compared within one process; see shapeOf.
+	// Shape is a digest of which fields we own, without their values. It can be compared within one process; see managed.Fields.Shape.
 	Shape uint32
 	// P is the digest of the projection: the live values of our fields, with whole exclusive fields and without initial fields.
 	// It is zero if Managed is false.
@@ -145,23 +146,23 @@ func (v *View) live(u *unstructured.Unstructured) *Live {
 
 // readFields sets what depends on managedFields.
 func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
-	es := entries(u)
-	our := split(es, v.Manager)
+	es := managed.Entries(u)
+	our := managed.Find(es, v.Manager)
 	if our < 0 && v.Previous.Manager != "" {
-		our = split(es, v.Previous.Manager)
+		our = managed.Find(es, v.Previous.Manager)
 	}
 	v.readTakeover(l, es)
 	v.readMarks(l, u, es)
-	l.StatusWritten = slices.ContainsFunc(es, entry.writesStatus)
-	var owned fields
+	l.StatusWritten = slices.ContainsFunc(es, managed.Entry.WritesStatus)
+	var owned managed.Fields
 	if l.Managed = our >= 0; l.Managed {
-		owned = es[our].owned
-		l.P, l.Shape = v.sum(u.Object, owned), shapeOf(u.Object, owned)
+		owned = es[our].Owned
+		l.P, l.Shape = v.sum(u.Object, owned), owned.Shape(u.Object)
 		l.Secret = v.secretOf(u, owned)
 	}
 	for i, e := range es {
-		isOurs := i == our || v.Previous.Manager != "" && e.applied(v.Previous.Manager)
-		l.CoOwned = l.CoOwned || l.Managed && !isOurs && owned.overlap(e.owned)
+		isOurs := i == our || v.Previous.Manager != "" && e.Applied(v.Previous.Manager)
+		l.CoOwned = l.CoOwned || l.Managed && !isOurs && owned.Overlaps(e.Owned)
 	}
 	l.Extra = v.extra(u.Object, owned, es, our)
 	l.Initial = v.initial(u.Object, es, our)
@@ -191,40 +192,19 @@ func (v *View) content(projection map[string]any) canonical.Sum {
 	return canonical.ExactDigest(out)
 }
 
-func (v *View) secretOf(u *unstructured.Unstructured, owned fields) *Secret {
+func (v *View) secretOf(u *unstructured.Unstructured, owned managed.Fields) *Secret {
 	if u.GetKind() != "Secret" || u.GetAPIVersion() != "v1" {
 		return nil
 	}
 	s := &Secret{Content: v.content(v.projection(u.Object, owned))}
-	below, _ := owned.field("data")
+	below, _ := owned.Field("data")
 	data, _ := u.Object["data"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		if _, ok := below.field(key); ok {
+		if _, ok := below.Field(key); ok {
 			s.Keys = append(s.Keys, intern(key))
 		}
 	}
 	return s
-}
-
-// writesStatus reports whether the entry owns anything in the status.
-func (e entry) writesStatus() bool {
-	_, ok := e.owned.field("status")
-	return ok
-}
-
-// overlap reports whether others own any place that we own, too.
-func (ours fields) overlap(theirs fields) bool {
-	for key, below := range theirs {
-		their, ok := below.(map[string]any)
-		if !ok || key == ownDot {
-			continue
-		}
-		our, ok := ours.below(key)
-		if ok && (our.overlap(their) || our.isMember() && fields(their).isMember()) {
-			return true
-		}
-	}
-	return false
 }
 
 // statusOf returns the status of kstatus. It fails for invalid objects; their status is unknown.

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/pkg/drift/managed"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
@@ -19,33 +20,33 @@ type CoOwnedField struct {
 // owns them, sorted by path and without fields below a returned one. before is the object at the time of the apply, after is
 // the result of the apply.
 func LostFields(before, after *unstructured.Unstructured, manager string) []CoOwnedField {
-	old, ok := ours(before, manager)
+	old, ok := managed.Owned(before, manager)
 	if !ok {
 		return nil
 	}
-	es := entries(after)
-	l := lostFinder{es: es, our: split(es, manager)}
-	l.fields(old, before.Object, after.Object, ownersOf(es), nil)
+	es := managed.Entries(after)
+	l := lostFinder{es: es, our: managed.Find(es, manager)}
+	l.fields(old, before.Object, after.Object, managed.OwnersOf(es), nil)
 	slices.SortFunc(l.lost, func(a, b CoOwnedField) int { return fieldpath.Compare(a.Path, b.Path) })
 	return l.lost
 }
 
 type lostFinder struct {
-	es   []entry
+	es   []managed.Entry
 	our  int
 	lost []CoOwnedField
 }
 
 // place checks one remaining place: old is what we owned of it, holders how it is owned now. A place that was owned itself is lost
 // if we own nothing of it any more and someone else owns something; otherwise check what is below.
-func (l *lostFinder) place(old fields, before, after any, holders owners, at *fieldpath.Trail) {
-	if holders.of(l.our).holding == holdsNothing && old.isMember() {
-		if holders.hasOther(l.our) {
-			l.lost = append(l.lost, CoOwnedField{Path: at.Path(), Manager: holders.lastWriter(l.es, l.our)})
+func (l *lostFinder) place(old managed.Fields, before, after any, holders managed.Owners, at *fieldpath.Trail) {
+	if holders.Of(l.our).Holding == managed.HoldsNothing && old.IsMember() {
+		if holders.HasOther(l.our) {
+			l.lost = append(l.lost, CoOwnedField{Path: at.Path(), Manager: holders.LastWriter(l.es, l.our)})
 		}
 		return
 	}
-	if old.isLeaf() || holders.of(l.our).isWhole() {
+	if old.IsLeaf() || holders.Of(l.our).IsWhole() {
 		return
 	}
 	switch before := before.(type) {
@@ -56,31 +57,31 @@ func (l *lostFinder) place(old fields, before, after any, holders owners, at *fi
 	}
 }
 
-func (l *lostFinder) fields(old fields, before map[string]any, after any, holders owners, at *fieldpath.Trail) {
+func (l *lostFinder) fields(old managed.Fields, before map[string]any, after any, holders managed.Owners, at *fieldpath.Trail) {
 	lives, _ := after.(map[string]any)
 	for key := range old {
-		name, ok := cutField(key)
+		name, ok := managed.CutField(key)
 		value, still := lives[name]
-		was, owned := old.below(key)
+		was, owned := old.Below(key)
 		if ok && still && owned {
-			l.place(was, before[name], value, holders.field(name), at.Field(name))
+			l.place(was, before[name], value, holders.Field(name), at.Field(name))
 		}
 	}
 }
 
-func (l *lostFinder) items(old fields, before []any, after any, holders owners, at *fieldpath.Trail) {
+func (l *lostFinder) items(old managed.Fields, before []any, after any, holders managed.Owners, at *fieldpath.Trail) {
 	list, _ := after.([]any)
-	names, within := old.items(), holders.items()
-	twins := names.finder(before)
+	names, within := old.Items(), holders.Items()
+	twins := names.Finder(before)
 	for i, item := range list {
-		was, owned := names.of(item, i)
+		was, owned := names.Of(item, i)
 		if !owned {
 			continue
 		}
 		var twin any
-		if j, ok := twins.find(item); ok {
+		if j, ok := twins.Find(item); ok {
 			twin = before[j]
 		}
-		l.place(was, twin, item, holders.item(within, item, i), names.step(item, i, at))
+		l.place(was, twin, item, holders.Item(within, item, i), names.Step(item, i, at))
 	}
 }

@@ -4,30 +4,32 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/drift/managed"
 )
 
 // readMarks sets who applied the owner marks, and the name of the downstream, where that is ours. Only the exact paths of the marks count,
-// and only as owned places: when an object is created, the API server removes these from the entries that the client sent, but keeps paths that the object does not
-// have.
-func (v *View) readMarks(l *Live, u *unstructured.Unstructured, es []entry) {
+// and only as owned places: when an object is created, the API server removes these from the entries that the client sent, but keeps paths
+// that the object does not have.
+func (v *View) readMarks(l *Live, u *unstructured.Unstructured, es []managed.Entry) {
 	annotation := v.ownerAnnotation(u)
 	written, _ := u.Object["metadata"].(map[string]any)
 	for i := range es {
 		e := &es[i]
-		if e.operation != "Apply" || e.subresource != "" {
+		if e.Operation != "Apply" || e.Subresource != "" {
 			continue
 		}
-		metadata, _ := e.owned.field("metadata")
-		ours := e.manager == v.Manager || e.manager == v.Previous.Manager && e.manager != ""
+		metadata, _ := e.Owned.Field("metadata")
+		ours := e.Manager == v.Manager || e.Manager == v.Previous.Manager && e.Manager != ""
 		if ours {
 			markRefs(l.Owners, metadata)
 		}
-		annotations, _ := metadata.field("annotations")
-		if mark, ok := annotations.field(annotation); annotation != "" && ok && mark.isMember() {
+		annotations, _ := metadata.Field("annotations")
+		if mark, ok := annotations.Field(annotation); annotation != "" && ok && mark.IsMember() {
 			l.MarkApplied = l.MarkApplied || ours
 			l.MarkTheirs = l.MarkTheirs || !ours
 		}
-		if name, ok := annotations.field(v.NameAnnotation); ours && v.NameAnnotation != "" && ok && name.isMember() {
+		if name, ok := annotations.Field(v.NameAnnotation); ours && v.NameAnnotation != "" && ok && name.IsMember() {
 			l.Downstream = intern(Key{Annotation: v.NameAnnotation}.read(written))
 		}
 	}
@@ -45,16 +47,16 @@ func (v *View) ownerAnnotation(u *unstructured.Unstructured) string {
 }
 
 // markRefs sets which owner references are owned by metadata, of an entry of ours. The list is keyed by uid alone.
-func markRefs(refs []OwnerRef, metadata fields) {
+func markRefs(refs []OwnerRef, metadata managed.Fields) {
 	if len(refs) == 0 {
 		return
 	}
-	owned, _ := metadata.field("ownerReferences")
+	owned, _ := metadata.Field("ownerReferences")
 	for key, below := range owned {
 		uid, isKey := strings.CutPrefix(key, `k:{"uid":"`)
 		uid, closed := strings.CutSuffix(uid, `"}`)
 		node, isNode := below.(map[string]any)
-		if !isKey || !closed || !isNode || !fields(node).isMember() {
+		if !isKey || !closed || !isNode || !managed.Fields(node).IsMember() {
 			continue
 		}
 		for i := range refs {

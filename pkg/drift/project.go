@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/canonical"
+	"github.com/corollary-dev/corollary/pkg/drift/managed"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
@@ -18,63 +19,11 @@ import (
 // The result shares values with u and must not be changed. Its size is bounded by the size of u, managedFields included, and so is the
 // time, apart from sorting.
 func Project(u *unstructured.Unstructured, manager string) (projection map[string]any, ok bool) {
-	owned, ok := ours(u, manager)
+	owned, ok := managed.Owned(u, manager)
 	if !ok {
 		return nil, false
 	}
-	return projector{nils: true}.root(u.Object, owned), true
-}
-
-// projector builds projections. If nils is true, a field that is owned but absent is nil, else it is omitted.
-type projector struct{ nils bool }
-
-func (p projector) root(obj map[string]any, owned fields) map[string]any {
-	if owned.isLeaf() {
-		return map[string]any{} // nobody owns an object as a whole
-	}
-	return p.fields(obj, owned)
-}
-
-func (p projector) value(live any, owned fields) any {
-	if owned.isLeaf() {
-		return live
-	}
-	switch live := live.(type) {
-	case map[string]any:
-		return p.fields(live, owned)
-	case []any:
-		return p.list(live, owned)
-	default:
-		return live // fields below a scalar: forged, or the value has changed its type
-	}
-}
-
-func (p projector) fields(live map[string]any, owned fields) map[string]any {
-	out := make(map[string]any, len(owned))
-	for key := range owned {
-		name, isField := cutField(key)
-		below, ok := owned.below(key)
-		if !isField || !ok {
-			continue
-		}
-		if value, ok := live[name]; ok {
-			out[name] = p.value(value, below)
-		} else if p.nils {
-			out[name] = nil
-		}
-	}
-	return out
-}
-
-func (p projector) list(live []any, owned fields) []any {
-	items := owned.items()
-	out := make([]any, 0, min(len(live), len(owned)))
-	for i, item := range live {
-		if below, ok := items.of(item, i); ok {
-			out = append(out, p.value(item, below))
-		}
-	}
-	return out
+	return owned.Projection(u.Object, true), true
 }
 
 // Desired returns the digest that the projection of the live object will have after full is applied, if the API server
@@ -112,8 +61,8 @@ func shape(full map[string]any, initial []fieldpath.Path) map[string]any {
 
 // projection returns what P is the digest of, if nothing owned is absent: the projection with whole exclusive fields, and
 // without initial fields and those aside.
-func (v *View) projection(obj map[string]any, owned fields) map[string]any {
-	out := projector{}.root(obj, owned)
+func (v *View) projection(obj map[string]any, owned managed.Fields) map[string]any {
+	out := owned.Projection(obj, false)
 	for _, p := range v.Exclusive {
 		value, ok := fieldpath.Get(obj, p)
 		if ok {
@@ -121,4 +70,18 @@ func (v *View) projection(obj map[string]any, owned fields) map[string]any {
 		}
 	}
 	return fieldpath.Without(out, v.leftOut())
+}
+
+// sum returns P: the digest of the projection and of what the manager owns and is absent. An empty value that the API server does not
+// store (args: []) stays owned; a writer that sets it later removes it from our entry, which changes P. If nothing owned is absent, P is
+// ExactDigest(v.projection(obj, owned)), which is built only if fields must be added or removed. Only then can it equal Desired.
+func (v *View) sum(obj map[string]any, owned managed.Fields) canonical.Sum {
+	if owned.IsLeaf() || len(v.Exclusive)+len(v.Initial)+len(v.Aside) == 0 {
+		return owned.Sum(obj)
+	}
+	values := []any{v.projection(obj, owned)}
+	if absent := owned.Missing(obj, v.leftOut()); len(absent) > 0 {
+		values = append(values, map[string]any(absent))
+	}
+	return canonical.ExactDigest(values...)
 }

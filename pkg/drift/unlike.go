@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/canonical"
+	"github.com/corollary-dev/corollary/pkg/drift/managed"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
@@ -28,10 +29,10 @@ type Unlike struct {
 // UnlikeNew returns how live differs from created, the result of a dry-run create of our document, apart from metadata, status, fields
 // that are not part of P and values that the API server allocates. It is sorted by path.
 func UnlikeNew(live, created *unstructured.Unstructured, v *View) []Unlike {
-	es := entries(live)
-	u := unlikeFinder{es: es, our: split(es, v.Manager)}
+	es := managed.Entries(live)
+	u := unlikeFinder{es: es, our: managed.Find(es, v.Manager)}
 	aside := append(slices.Clone(v.leftOut()), allocated[live.GroupVersionKind().GroupKind()]...)
-	root := ownersOf(es)
+	root := managed.OwnersOf(es)
 	for _, key := range keysOf(live.Object, created.Object) {
 		if key != "apiVersion" && key != "kind" && key != "metadata" && key != "status" {
 			u.field(key, live.Object, created.Object, root, nil)
@@ -69,7 +70,7 @@ func matches(p, of fieldpath.Path) bool {
 }
 
 type unlikeFinder struct {
-	es    []entry
+	es    []managed.Entry
 	our   int
 	found []Unlike
 }
@@ -87,13 +88,13 @@ func keysOf(a, b map[string]any) []string {
 	return keys
 }
 
-func (u *unlikeFinder) field(name string, live, created map[string]any, holders owners, at *fieldpath.Trail) {
+func (u *unlikeFinder) field(name string, live, created map[string]any, holders managed.Owners, at *fieldpath.Trail) {
 	is, lives := live[name]
 	was, made := created[name]
-	u.values(Unlike{Live: is, New: was, Lives: lives, Made: made}, holders.field(name), at.Field(name))
+	u.values(Unlike{Live: is, New: was, Lives: lives, Made: made}, holders.Field(name), at.Field(name))
 }
 
-func (u *unlikeFinder) values(f Unlike, holders owners, at *fieldpath.Trail) {
+func (u *unlikeFinder) values(f Unlike, holders managed.Owners, at *fieldpath.Trail) {
 	if f.Lives && f.Made && canonical.ExactDigest(f.Live) == canonical.ExactDigest(f.New) {
 		return
 	}
@@ -110,37 +111,37 @@ func (u *unlikeFinder) values(f Unlike, holders owners, at *fieldpath.Trail) {
 	if isList && wasList && u.items(liveList, createdList, holders, at) {
 		return
 	}
-	f.Path, f.Ours = at.Path(), holders.of(u.our).holding != holdsNothing
-	if !f.Ours && holders.hasOther(u.our) {
-		f.Manager = holders.lastWriter(u.es, u.our)
+	f.Path, f.Ours = at.Path(), holders.Of(u.our).Holding != managed.HoldsNothing
+	if !f.Ours && holders.HasOther(u.our) {
+		f.Manager = holders.LastWriter(u.es, u.our)
 	}
 	u.found = append(u.found, f)
 }
 
 // isShared reports whether a manager owns something in a map, so that its fields must be looked at one by one.
-func (u *unlikeFinder) isShared(holders owners) bool {
-	return slices.ContainsFunc(holders, func(o owner) bool { return o.holding == holdsHere && !o.owned.isLeaf() })
+func (u *unlikeFinder) isShared(holders managed.Owners) bool {
+	return slices.ContainsFunc(holders, func(o managed.Owner) bool { return o.Holding == managed.HoldsHere && !o.Owned.IsLeaf() })
 }
 
 // items compares lists item by item if a manager names them by their keys; else it returns false.
-func (u *unlikeFinder) items(live, created []any, holders owners, at *fieldpath.Trail) bool {
-	within := holders.items()
-	names := named(within, u.our)
-	if !names.areKeyed() || holders.of(u.our).isWhole() {
+func (u *unlikeFinder) items(live, created []any, holders managed.Owners, at *fieldpath.Trail) bool {
+	within := holders.Items()
+	names := managed.Named(within, u.our)
+	if !names.AreKeyed() || holders.Of(u.our).IsWhole() {
 		return false
 	}
-	find, matched := names.finder(created), make([]bool, len(created))
+	find, matched := names.Finder(created), make([]bool, len(created))
 	for i, item := range live {
-		j, ok := find.find(item)
+		j, ok := find.Find(item)
 		f := Unlike{Live: item, Lives: true, Made: ok}
 		if ok {
 			f.New, matched[j] = created[j], true
 		}
-		u.values(f, holders.item(within, item, i), names.step(item, i, at))
+		u.values(f, holders.Item(within, item, i), names.Step(item, i, at))
 	}
 	for j, item := range created {
 		if !matched[j] {
-			u.values(Unlike{New: item, Made: true}, make(owners, len(holders)), names.step(item, j, at))
+			u.values(Unlike{New: item, Made: true}, make(managed.Owners, len(holders)), names.Step(item, j, at))
 		}
 	}
 	return true
@@ -208,8 +209,8 @@ func LivingAt(paths []fieldpath.Path, live *unstructured.Unstructured) (out []Un
 
 // Owned returns the document that manager applied last, as far as the API server has kept it: an apply of it changes nothing.
 func Owned(live *unstructured.Unstructured, manager string) map[string]any {
-	owned, _ := ours(live, manager)
-	doc := projector{}.root(live.Object, owned)
+	owned, _ := managed.Owned(live, manager)
+	doc := owned.Projection(live.Object, false)
 	doc["apiVersion"], doc["kind"] = live.GetAPIVersion(), live.GetKind()
 	return doc
 }
@@ -277,7 +278,7 @@ func HasDerived(u *unstructured.Unstructured, doc map[string]any, manager string
 	if _, ok := doc["spec"]; ok {
 		return true
 	}
-	owned, ok := ours(u, manager)
+	owned, ok := managed.Owned(u, manager)
 	for key, value := range u.Object {
 		switch key {
 		case "apiVersion", "kind", "metadata", "status":
@@ -285,7 +286,7 @@ func HasDerived(u *unstructured.Unstructured, doc map[string]any, manager string
 		case "spec":
 			return true
 		}
-		if node, known := owned.field(key); !ok || !known || unowned(value, node, true) {
+		if node, known := owned.Field(key); !ok || !known || unowned(value, node, true) {
 			return true
 		}
 	}

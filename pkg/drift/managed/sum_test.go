@@ -1,4 +1,4 @@
-package drift
+package managed
 
 import (
 	"cmp"
@@ -58,8 +58,8 @@ func (m maker) list(depth int) []any {
 }
 
 // fields returns owned fields of live, and perhaps of what is missing.
-func (m maker) fields(live any, depth int) fields {
-	out := fields{}
+func (m maker) fields(live any, depth int) Fields {
+	out := Fields{}
 	if depth <= 0 || m.IntN(6) == 0 {
 		return out
 	}
@@ -109,8 +109,8 @@ func jsonOf(v any) string {
 }
 
 // covered describes the input of P, one line for each place: its value, or that it is owned and absent.
-func covered(live any, exists bool, owned fields, at string) []string {
-	if exists && owned.isLeaf() {
+func covered(live any, exists bool, owned Fields, at string) []string {
+	if exists && owned.IsLeaf() {
 		return whole(live, at)
 	}
 	out, found := []string{}, map[string]int{}
@@ -126,9 +126,9 @@ func covered(live any, exists bool, owned fields, at string) []string {
 	default:
 		out = append(out, at+" = "+jsonOf(live))
 	}
-	it, items := owned.items(), 0
+	it, items := owned.Items(), 0
 	for i, item := range list {
-		if below, ok := it.of(item, i); ok {
+		if below, ok := it.Of(item, i); ok {
 			name := string(it.buf)
 			if found[name]++; found[name] > 1 {
 				name = strconv.Itoa(found[name]) + name
@@ -138,8 +138,8 @@ func covered(live any, exists bool, owned fields, at string) []string {
 		}
 	}
 	for key := range owned {
-		below, _ := owned.below(key)
-		name, isField := cutField(key)
+		below, _ := owned.Below(key)
+		name, isField := CutField(key)
 		value, there := m[name]
 		switch {
 		case key == ownDot && exists:
@@ -175,7 +175,7 @@ func whole(live any, at string) []string {
 }
 
 // valuesAndAbsent names an item by its index for values, and by its name for what is absent.
-func valuesAndAbsent(item any, owned fields, byNumber, byName string) []string {
+func valuesAndAbsent(item any, owned Fields, byNumber, byName string) []string {
 	out := covered(item, true, owned, byNumber)
 	for i, line := range out {
 		if strings.HasSuffix(line, " is absent") {
@@ -195,7 +195,7 @@ func plainName(key string) string {
 	return prefix + ":" + jsonOf(v)
 }
 
-func sumOf(obj map[string]any, owned fields) canonical.Sum { return (&View{}).sum(obj, owned) }
+func sumOf(obj map[string]any, owned Fields) canonical.Sum { return owned.Sum(obj) }
 
 // TestSumIsExact: P is equal if and only if the owned values and the owned but absent places are equal.
 func TestSumIsExact(t *testing.T) {
@@ -205,7 +205,7 @@ func TestSumIsExact(t *testing.T) {
 	for range 20_000 {
 		obj := m.object(3)
 		owned := m.fields(obj, 4)
-		if owned.isLeaf() {
+		if owned.IsLeaf() {
 			continue
 		}
 		text := strings.Join(covered(obj, true, owned, ""), "\n")
@@ -235,7 +235,7 @@ func TestLostOwnershipChangesSum(t *testing.T) {
 		owned := m.fields(obj, 4)
 		p, text := sumOf(obj, owned), strings.Join(covered(obj, true, owned, ""), "\n")
 		for _, less := range withoutEachPath(owned) {
-			if less.isLeaf() || owned.isLeaf() {
+			if less.IsLeaf() || owned.IsLeaf() {
 				continue
 			}
 			if same := sumOf(obj, less) == p; same != (strings.Join(covered(obj, true, less, ""), "\n") == text) {
@@ -251,10 +251,10 @@ func TestLostOwnershipChangesSum(t *testing.T) {
 }
 
 // withoutEachPath returns f without each single path in turn, and without places that become empty.
-func withoutEachPath(f fields) []fields {
-	var out []fields
+func withoutEachPath(f Fields) []Fields {
+	var out []Fields
 	for _, key := range slices.SortedFunc(maps.Keys(f), cmp.Compare[string]) {
-		below, ok := f.below(key)
+		below, ok := f.Below(key)
 		if !ok || key == ownDot {
 			continue
 		}

@@ -1,4 +1,4 @@
-package drift
+package managed
 
 import (
 	"hash/maphash"
@@ -14,18 +14,18 @@ const (
 	filledLeaf
 )
 
-// shapeOf returns a digest of which fields outside of the metadata are owned, and of which of them are empty. Of other values, only those
-// count that select what the API server derives. live is the object.
-func shapeOf(live map[string]any, owned fields) uint32 {
-	if owned.isLeaf() {
+// Shape returns a digest of which fields outside of the metadata are owned, and of which of them are empty. Of other values, only those
+// count that select what the API server derives. It can be compared within one process.
+func (f Fields) Shape(live map[string]any) uint32 {
+	if f.IsLeaf() {
 		return 0
 	}
-	sum := owned.shapeOfFields(live, "f:metadata")
+	sum := f.shapeOfFields(live, "f:metadata")
 	return uint32(sum ^ sum>>32)
 }
 
-func (f fields) shape(live any) uint64 {
-	if f.isLeaf() {
+func (f Fields) shapeOf(live any) uint64 {
+	if f.IsLeaf() {
 		if isEmpty(live) {
 			return emptyLeaf
 		}
@@ -41,16 +41,16 @@ func (f fields) shape(live any) uint64 {
 }
 
 // shapeOfFields adds up the fields, so that their order does not count.
-func (f fields) shapeOfFields(live map[string]any, except string) uint64 {
+func (f Fields) shapeOfFields(live map[string]any, except string) uint64 {
 	var sum uint64
 	for key := range f {
-		name, isField := cutField(key)
-		below, ok := f.below(key)
+		name, isField := CutField(key)
+		below, ok := f.Below(key)
 		if !ok || !isField || key == except {
 			continue
 		}
 		value := live[name]
-		sum += combine(maphash.String(shapeSeed, key), below.shape(value))
+		sum += combine(maphash.String(shapeSeed, key), below.shapeOf(value))
 		if text, ok := value.(string); ok && selected(name, text) != "" {
 			sum += maphash.String(shapeSeed, selected(name, text))
 		}
@@ -73,12 +73,12 @@ func selected(name, value string) string {
 	return ""
 }
 
-func (f fields) shapeOfItems(list []any) uint64 {
+func (f Fields) shapeOfItems(list []any) uint64 {
 	var sum uint64
-	it := f.items()
+	it := f.Items()
 	for i, item := range list {
-		if below, ok := it.of(item, i); ok {
-			sum += combine(maphash.Bytes(shapeSeed, it.buf), below.shape(item))
+		if below, ok := it.Of(item, i); ok {
+			sum += combine(maphash.Bytes(shapeSeed, it.buf), below.shapeOf(item))
 		}
 	}
 	return sum

@@ -1,4 +1,4 @@
-package drift
+package managed
 
 import (
 	"maps"
@@ -7,36 +7,35 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// absent returns what owned has and obj has not, as the part of fieldsV1 that leads to the missing places. It leaves out
-// fields that are not part of P.
-func (v *View) absent(obj map[string]any, owned fields) fields {
-	if owned.isLeaf() {
+// Missing returns what f has and obj has not, as the part of fieldsV1 that leads to the missing places, without the paths of leftOut.
+func (f Fields) Missing(obj map[string]any, leftOut []fieldpath.Path) Fields {
+	if f.IsLeaf() {
 		return nil
 	}
-	out := owned.absent(obj)
-	for _, p := range v.leftOut() {
-		out = out.without(obj, owned.resolve(obj, p))
+	out := f.absent(obj)
+	for _, p := range leftOut {
+		out = out.without(obj, f.Resolve(obj, p))
 	}
 	return out
 }
 
-// absent is View.absent for one place. If the place itself is owned as well as fields below it (the dot), that does not count.
-func (f fields) absent(live any) fields {
-	if f.isLeaf() {
+// absent is Missing for one place. If the place itself is owned as well as fields below it (the dot), that does not count.
+func (f Fields) absent(live any) Fields {
+	if f.IsLeaf() {
 		return nil
 	}
-	out := fields{}
+	out := Fields{}
 	list, isList := live.([]any)
 	if isList {
 		f.absentItems(list, out)
 	}
 	m, _ := live.(map[string]any)
 	for key := range f {
-		below, ok := f.below(key)
+		below, ok := f.Below(key)
 		if !ok || key == ownDot || isList && isItem(key) {
 			continue
 		}
-		name, isField := cutField(key)
+		name, isField := CutField(key)
 		value, there := m[name]
 		if !isField || !there {
 			out[key] = map[string]any(below)
@@ -52,10 +51,10 @@ const noItem = "-"
 
 // absentItems adds to out the owned items of a list that are missing. If several items have one name, which the API server
 // accepts in stored objects, it counts those after the first.
-func (f fields) absentItems(list []any, out fields) {
-	it, found := f.items(), map[string]int{}
+func (f Fields) absentItems(list []any, out Fields) {
+	it, found := f.Items(), map[string]int{}
 	for i, item := range list {
-		below, ok := it.of(item, i)
+		below, ok := it.Of(item, i)
 		if !ok {
 			continue
 		}
@@ -73,7 +72,7 @@ func (f fields) absentItems(list []any, out fields) {
 		}
 	}
 	for key := range f {
-		if below, ok := f.below(key); ok && isItem(key) && found[key] == 0 && (key[0] == 'i' || simpleText(key)) {
+		if below, ok := f.Below(key); ok && isItem(key) && found[key] == 0 && (key[0] == 'i' || simpleText(key)) {
 			out[noItem+key] = map[string]any(below)
 		}
 	}
@@ -85,19 +84,19 @@ func isItem(key string) bool {
 }
 
 // put sets what is below a key, unless that is nothing.
-func (f fields) put(key string, below fields) {
+func (f Fields) put(key string, below Fields) {
 	if len(below) > 0 {
 		f[key] = map[string]any(below)
 	}
 }
 
 // without returns f without p and without places that then own nothing. live is the value at f. f is not changed.
-func (f fields) without(live any, p fieldpath.Path) fields {
+func (f Fields) without(live any, p fieldpath.Path) Fields {
 	if len(p) == 0 {
 		return nil
 	}
 	key, value := keyOf(f, live, p[0])
-	below, ok := f.below(key)
+	below, ok := f.Below(key)
 	if !ok {
 		return f
 	}
@@ -108,7 +107,7 @@ func (f fields) without(live any, p fieldpath.Path) fields {
 }
 
 // keyOf returns the key in f for a step, and the live value there; of a list it finds only items that exist.
-func keyOf(f fields, live any, step fieldpath.Step) (string, any) {
+func keyOf(f Fields, live any, step fieldpath.Step) (string, any) {
 	if step.Kind == fieldpath.FieldStep {
 		m, _ := live.(map[string]any)
 		return "f:" + step.Field, m[step.Field]
@@ -118,8 +117,8 @@ func keyOf(f fields, live any, step fieldpath.Step) (string, any) {
 	if i < 0 {
 		return "", nil
 	}
-	it := f.items()
-	if _, ok := it.of(list[i], i); !ok {
+	it := f.Items()
+	if _, ok := it.Of(list[i], i); !ok {
 		return "", nil
 	}
 	return string(it.buf), list[i]

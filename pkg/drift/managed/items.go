@@ -1,4 +1,4 @@
-package drift
+package managed
 
 import (
 	"encoding/json"
@@ -14,15 +14,15 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// items finds the owned items of a list. fieldsV1 names an item by its keys (k:{"name":"app"}), its value (v:"app") or its
+// Items finds the owned items of a list. fieldsV1 names an item by its keys (k:{"name":"app"}), its value (v:"app") or its
 // index (i:0). The API server writes each name in one way only, so the name of an item is built and looked up: parsing the
 // names would double the cost of a projection.
-type items struct {
-	owned fields
+type Items struct {
+	owned Fields
 	// keys are the sets of key fields in the names, most fields first: there is only one, unless some keys are optional.
 	keys [][]string
 	// escaped are the names that need parsing, by their canonical text.
-	escaped        map[string]fields
+	escaped        map[string]Fields
 	values, counts bool
 	names          []string // the fields of keys, in one slice
 	buf            []byte
@@ -41,15 +41,15 @@ const maxKeySets = 8
 // maxKeys limits the key fields of a list: no kind has more than three.
 const maxKeys = 8
 
-// items returns the items that f owns.
-func (f fields) items() *items {
-	it := &items{}
+// Items returns the items that f owns.
+func (f Fields) Items() *Items {
+	it := &Items{}
 	it.read(f)
 	return it
 }
 
 // read sets it to the items that f owns, and reuses its memory.
-func (it *items) read(f fields) {
+func (it *Items) read(f Fields) {
 	it.owned, it.keys, it.names, it.escaped, it.values, it.counts = f, it.keys[:0], it.names[:0], nil, false, false
 	it.number, it.digest = 0, 0
 	for key, below := range f {
@@ -84,22 +84,25 @@ func (it *items) read(f fields) {
 }
 
 // markFound records that the item last returned by of exists.
-func (it *items) markFound() {
+func (it *Items) markFound() {
 	it.number--
 	it.digest -= maphash.Bytes(nameSeed, it.buf)
 }
 
 // complete reports whether each owned name was found once. It may be false by mistake if names have escapes, never true.
-func (it *items) complete() bool { return it.number == 0 && it.digest == 0 }
+func (it *Items) complete() bool { return it.number == 0 && it.digest == 0 }
 
 // isEmpty reports whether f owns no items, so that it owns the list, if at all, as a whole.
-func (it *items) isEmpty() bool { return len(it.keys) == 0 && !it.values && !it.counts }
+func (it *Items) isEmpty() bool { return len(it.keys) == 0 && !it.values && !it.counts }
 
-// areKeyed reports whether items are named by their keys.
-func (it *items) areKeyed() bool { return len(it.keys) > 0 }
+// AreKeyed reports whether items are named by their keys.
+func (it *Items) AreKeyed() bool { return len(it.keys) > 0 }
+
+// AreValues reports whether items are named by their values.
+func (it *Items) AreValues() bool { return it.values }
 
 // addKeys adds the key fields of a k: name.
-func (it *items) addKeys(key string) {
+func (it *Items) addKeys(key string) {
 	if !simpleText(key) {
 		it.addEscaped(key)
 		return
@@ -122,11 +125,11 @@ func (it *items) addKeys(key string) {
 }
 
 // addEscaped parses a name with escapes and stores it by its canonical text.
-func (it *items) addEscaped(key string) {
+func (it *Items) addEscaped(key string) {
 	if it.escaped == nil {
-		it.escaped = map[string]fields{}
+		it.escaped = map[string]Fields{}
 	}
-	owned, _ := it.owned.below(key)
+	owned, _ := it.owned.Below(key)
 	element, err := smd.DeserializePathElement(key)
 	if err != nil {
 		it.escaped[key] = owned
@@ -153,8 +156,8 @@ func (it *items) addEscaped(key string) {
 	}
 }
 
-// of returns what is owned of item i of the list.
-func (it *items) of(item any, i int) (fields, bool) {
+// Of returns what is owned of item i of the list.
+func (it *Items) Of(item any, i int) (Fields, bool) {
 	if m, ok := item.(map[string]any); ok {
 		for _, names := range it.keys {
 			if it.buf, ok = appendName(it.buf[:0], m, names); !ok {
@@ -178,12 +181,12 @@ func (it *items) of(item any, i int) (fields, bool) {
 }
 
 // nth returns the index of the nth owned item, from 0, or -1 if there are not enough; if f owns no items it returns n.
-func (it *items) nth(list []any, n int) int {
+func (it *Items) nth(list []any, n int) int {
 	if it.isEmpty() {
 		return n
 	}
 	for i, item := range list {
-		if _, ok := it.of(item, i); !ok {
+		if _, ok := it.Of(item, i); !ok {
 			continue
 		}
 		if n == 0 {
@@ -194,7 +197,7 @@ func (it *items) nth(list []any, n int) int {
 	return -1
 }
 
-func (it *items) lookup() (fields, bool) {
+func (it *Items) lookup() (Fields, bool) {
 	if m, ok := it.owned[string(it.buf)].(map[string]any); ok && m != nil {
 		return m, true
 	}
@@ -202,8 +205,8 @@ func (it *items) lookup() (fields, bool) {
 	return f, ok && f != nil
 }
 
-// step returns the step of a path to an item: by its keys if it is owned by them, else by its index.
-func (it *items) step(item any, i int, parent *fieldpath.Trail) *fieldpath.Trail {
+// Step returns the step of a path to an item: by its keys if it is owned by them, else by its index.
+func (it *Items) Step(item any, i int, parent *fieldpath.Trail) *fieldpath.Trail {
 	m, _ := item.(map[string]any)
 	for _, names := range it.keys {
 		keys := make(map[string]string, len(names))

@@ -1,4 +1,4 @@
-package drift
+package managed
 
 import (
 	"slices"
@@ -8,25 +8,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/canonical"
 )
 
-// sum returns P: the digest of the projection and of what the manager owns and is absent. An empty value that the API server does not
-// store (args: []) stays owned; a writer that sets it later removes it from our entry, which changes P. If nothing owned is absent, P is
-// ExactDigest(v.projection(obj, owned)), which is built only if fields must be added or removed. Only then can it equal Desired.
-func (v *View) sum(obj map[string]any, owned fields) canonical.Sum {
-	if owned.isLeaf() || len(v.Exclusive)+len(v.Initial)+len(v.Aside) == 0 {
-		return owned.sum(obj)
-	}
-	values := []any{v.projection(obj, owned)}
-	if absent := v.absent(obj, owned); len(absent) > 0 {
-		values = append(values, map[string]any(absent))
-	}
-	return canonical.ExactDigest(values...)
-}
-
-// sum returns the digest of the projection of obj and of what is owned and absent.
-func (f fields) sum(obj map[string]any) canonical.Sum {
+// Sum returns the digest of the projection of obj and of what is owned and absent.
+func (f Fields) Sum(obj map[string]any) canonical.Sum {
 	e := projections.Get().(*projection)
 	defer e.release()
-	if f.isLeaf() {
+	if f.IsLeaf() {
 		e.Value(map[string]any{}) // nobody owns an object as a whole
 		return e.Sum()
 	}
@@ -44,7 +30,7 @@ type projection struct {
 	canonical.Encoder
 	todo    []place  // a stack: the remaining fields of each map that is being written
 	most    int      // the maximum length of todo
-	free    []*items // unused ones
+	free    []*Items // unused ones
 	missing bool     // something owned may be missing
 }
 
@@ -52,7 +38,7 @@ type projection struct {
 type place struct {
 	name  string
 	live  any
-	owned fields
+	owned Fields
 }
 
 func comparePlaces(a, b place) int { return strings.Compare(a.name, b.name) }
@@ -76,8 +62,8 @@ func (e *projection) release() {
 	projections.Put(e)
 }
 
-func (e *projection) value(live any, owned fields) {
-	if owned.isLeaf() {
+func (e *projection) value(live any, owned Fields) {
+	if owned.IsLeaf() {
 		e.Value(live)
 		return
 	}
@@ -92,14 +78,14 @@ func (e *projection) value(live any, owned fields) {
 	}
 }
 
-func (e *projection) fields(live map[string]any, owned fields) {
+func (e *projection) fields(live map[string]any, owned Fields) {
 	from := len(e.todo)
 	for key, below := range owned {
 		below, ok := below.(map[string]any)
 		if !ok || below == nil || key == ownDot {
 			continue
 		}
-		name, ok := cutField(key)
+		name, ok := CutField(key)
 		value, there := live[name]
 		if !ok || !there {
 			e.missing = true
@@ -120,12 +106,12 @@ func (e *projection) fields(live map[string]any, owned fields) {
 	e.todo = e.todo[:from]
 }
 
-func (e *projection) list(live []any, owned fields) {
+func (e *projection) list(live []any, owned Fields) {
 	items := e.items()
 	items.read(owned)
 	e.OpenList()
 	for i, item := range live {
-		if below, ok := items.of(item, i); ok {
+		if below, ok := items.Of(item, i); ok {
 			items.markFound()
 			e.value(item, below)
 		}
@@ -135,11 +121,11 @@ func (e *projection) list(live []any, owned fields) {
 	e.free = append(e.free, items)
 }
 
-func (e *projection) items() *items {
+func (e *projection) items() *Items {
 	if n := len(e.free); n > 0 {
 		it := e.free[n-1]
 		e.free = e.free[:n-1]
 		return it
 	}
-	return &items{}
+	return &Items{}
 }
