@@ -255,7 +255,7 @@ func collect(t reflect.Type, at string, above []reflect.Type, keys *[]string) {
 		collect(t.Elem(), at, above, keys)
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
 		collect(t.Elem(), at+"[]", above, keys)
-	case t.Kind() == reflect.Struct && t.PkgPath() == reflect.TypeFor[config.Operator]().PkgPath():
+	case t.Kind() == reflect.Struct && strings.HasPrefix(t.PkgPath(), reflect.TypeFor[config.Operator]().PkgPath()):
 		for _, f := range reflect.VisibleFields(t) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if name != "" {

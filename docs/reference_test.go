@@ -9,6 +9,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/config/schema"
 )
@@ -143,13 +144,13 @@ func (r *reference) kind(f reflect.StructField, p property, at string) (string, 
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	ours := t.PkgPath() == reflect.TypeFor[config.Operator]().PkgPath()
+	ours := strings.HasPrefix(t.PkgPath(), reflect.TypeFor[config.Operator]().PkgPath())
 	switch {
 	case f.Tag.Get("holds") == "cel":
 		return "CEL", nil
 	case f.Tag.Get("holds") != "":
 		return f.Tag.Get("holds"), nil
-	case t == reflect.TypeFor[config.Duration]():
+	case t == reflect.TypeFor[common.Duration]():
 		return "duration", nil
 	case ours && t.Kind() == reflect.Struct:
 		return linkTo(at), t

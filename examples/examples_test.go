@@ -17,7 +17,9 @@ import (
 	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/cli"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/config/lock"
 	"github.com/corollary-dev/corollary/pkg/config/schema"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
@@ -28,10 +30,10 @@ var published = map[string]struct {
 	path   string
 	schema func() []byte
 }{
-	config.Kind:            {"../docs/schema/operator.v1alpha1.json", schema.Operator},
-	config.ConventionsKind: {"../docs/schema/conventions.v1alpha1.json", schema.Conventions},
-	config.ActivationKind:  {"../docs/schema/activation.v1alpha1.json", schema.Activation},
-	config.ConversionKind:  {"../docs/schema/conversion.v1alpha1.json", schema.Conversion},
+	config.Kind:               {"../docs/schema/operator.v1alpha1.json", schema.Operator},
+	config.ConventionsKind:    {"../docs/schema/conventions.v1alpha1.json", schema.Conventions},
+	lock.ActivationKind:       {"../docs/schema/activation.v1alpha1.json", schema.Activation},
+	conversion.ConversionKind: {"../docs/schema/conversion.v1alpha1.json", schema.Conversion},
 }
 
 // example is one folder of configs.

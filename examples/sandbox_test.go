@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
@@ -178,7 +178,7 @@ func (b *sandbox) load() []*load.File {
 	template := regexp.MustCompile(`(?m)^(\s*namespace: )(\S+)$`)
 	for _, f := range files {
 		f.Metadata.Name += "-" + b.id[strings.LastIndex(b.id, "-")+1:]
-		f.Retry.MinDelay, f.Retry.MaxDelay = config.Duration(time.Second), config.Duration(time.Second)
+		f.Retry.MinDelay, f.Retry.MaxDelay = common.Duration(time.Second), common.Duration(time.Second)
 		f.Conventions.Labels = maps.Clone(f.Conventions.Labels)
 		f.Conventions.Labels[sandboxLabel] = b.id
 		if f.Watch.LabelSelector == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/activation/locks"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
@@ -91,7 +92,7 @@ func held(by string, renewed time.Time) *leadership.Record {
 
 func withTimes(lease, deadline, retry time.Duration) *load.ActivationFile {
 	f := &load.ActivationFile{}
-	f.LeaseDuration, f.RenewDeadline, f.RetryPeriod = config.Duration(lease), config.Duration(deadline), config.Duration(retry)
+	f.LeaseDuration, f.RenewDeadline, f.RetryPeriod = common.Duration(lease), common.Duration(deadline), common.Duration(retry)
 	return f
 }
 

@@ -13,8 +13,9 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/nameserver"
 	"github.com/corollary-dev/corollary/pkg/activation/locks"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/config/lock"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -133,16 +134,16 @@ func TestRewrite(t *testing.T) {
 }
 
 // dnsFile is an activation by a name in DNS.
-func dnsFile(d config.ActivationDNS) *load.ActivationFile {
+func dnsFile(d lock.ActivationDNS) *load.ActivationFile {
 	f := &load.ActivationFile{}
-	f.DNS, f.Identity, f.RenewDeadline = &d, "cluster-eu-1", config.Duration(time.Hour)
+	f.DNS, f.Identity, f.RenewDeadline = &d, "cluster-eu-1", common.Duration(time.Hour)
 	return f
 }
 
 // TestDNSState: who is named can be shown, and no command changes it.
 func TestDNSState(t *testing.T) {
 	server := nameserver.Start(t)
-	store, err := locks.Open(dnsFile(config.ActivationDNS{TXT: "active.example.com", Resolver: server.Addr}))
+	store, err := locks.Open(dnsFile(lock.ActivationDNS{TXT: "active.example.com", Resolver: server.Addr}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,9 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/nameserver"
 	"github.com/corollary-dev/corollary/pkg/activation/locks"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/config/lock"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -203,9 +204,9 @@ func TestTenAddresses(t *testing.T) {
 	addresses := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6", "10.0.0.7", "10.0.0.8", "10.0.0.9",
 		"10.0.1.0"}
 	server.Say(addresses...)
-	f := dnsFile(config.ActivationDNS{Host: "active.example.com", Addresses: addresses[:1], Resolver: server.Addr,
-		Interval: config.Duration(5 * time.Millisecond)})
-	f.LeaseDuration = config.Duration(time.Millisecond)
+	f := dnsFile(lock.ActivationDNS{Host: "active.example.com", Addresses: addresses[:1], Resolver: server.Addr,
+		Interval: common.Duration(5 * time.Millisecond)})
+	f.LeaseDuration = common.Duration(time.Millisecond)
 	a, err := New(f, log.logger())
 	if err != nil {
 		t.Fatal(err)

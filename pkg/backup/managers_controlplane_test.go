@@ -18,7 +18,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
@@ -62,7 +62,7 @@ func hostConverter(t *testing.T) func(*apiextensionsv1.CustomResourceDefinition)
 		if err != nil {
 			t.Error(err)
 		}
-		var conf config.Conversion
+		var conf conversion.Conversion
 		if err := yaml.UnmarshalStrict([]byte(hostConversion), &conf); err != nil {
 			t.Error(err)
 		}

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/query"
 )
 
 // The keys of a case file, by section.
@@ -15,7 +15,7 @@ var (
 	expectKeys     = []string{"errors", "invalid", "downstreams", "before", "leftovers", "finalizer", "conditions", "status", "writeBack"}
 	downstreamKeys = []string{"objects", "state", "message", "document", "fields"}
 	leftoverKeys   = []string{"downstream", "object", "state", "action", "message"}
-	writeBackKeys  = []string{config.RowState, config.RowReady, config.RowReason, config.RowMessage}
+	writeBackKeys  = []string{query.RowState, query.RowReady, query.RowReason, query.RowMessage}
 	conditionKeys  = []string{"type", "status", "reason", "message", "observedGeneration"}
 )
 

@@ -7,15 +7,17 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
+	"github.com/corollary-dev/corollary/pkg/config/lock"
 	"github.com/corollary-dev/corollary/pkg/config/schema"
 )
 
 func newSchema(streams command.IO) *cobra.Command {
 	schemas := map[string]func() []byte{
-		config.Kind: schema.Operator, config.ConventionsKind: schema.Conventions, config.ConversionKind: schema.Conversion,
-		config.ActivationKind: schema.Activation,
+		config.Kind: schema.Operator, config.ConventionsKind: schema.Conventions, conversion.ConversionKind: schema.Conversion,
+		lock.ActivationKind: schema.Activation,
 	}
-	kind := command.Choice{Words: []string{config.Kind, config.ConventionsKind, config.ConversionKind, config.ActivationKind}}
+	kind := command.Choice{Words: []string{config.Kind, config.ConventionsKind, conversion.ConversionKind, lock.ActivationKind}}
 	cmd := &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of config files",

@@ -31,12 +31,6 @@ type DriftPolicy string
 // EventPolicy says which Kubernetes events are sent.
 type EventPolicy string
 
-// HashAlgorithm is the digest that the hash is made with.
-type HashAlgorithm string
-
-// Propagation is the propagation policy of deletions.
-type Propagation string
-
 // AfterUntil says until when one waits for a downstream.
 type AfterUntil string
 
@@ -45,15 +39,6 @@ type Scope string
 
 // MissingPolicy says what an input that does not exist does.
 type MissingPolicy string
-
-// PublishPolicy says who writes spec.conversion.
-type PublishPolicy string
-
-// MigratePolicy says who migrates stored objects.
-type MigratePolicy string
-
-// OnLost says what a process does that has lost its activation.
-type OnLost string
 
 // BeforePolicy says what becomes of a deletion whose deletion.before has not done its work.
 type BeforePolicy string
@@ -116,16 +101,10 @@ const (
 	EventsNone EventPolicy = "None"
 
 	// SHA256 is the default algorithm.
-	SHA256 HashAlgorithm = "sha256"
-	// SHA1 is shorter.
-	SHA1 HashAlgorithm = "sha1"
-	// MD5 is shorter still, for those who must.
-	MD5 HashAlgorithm = "md5"
+	SHA256 = "sha256"
 
 	// PropagationBackground deletes the object at once and what it owns afterwards.
-	PropagationBackground Propagation = "Background"
-	// PropagationForeground deletes what the object owns first.
-	PropagationForeground Propagation = "Foreground"
+	PropagationBackground = "Background"
 
 	// AfterReady waits until it is ready.
 	AfterReady AfterUntil = "Ready"
@@ -141,21 +120,6 @@ const (
 	MissingWait MissingPolicy = "Wait"
 	// MissingAllow makes it null.
 	MissingAllow MissingPolicy = "Allow"
-
-	// PublishAuto writes spec.conversion.
-	PublishAuto PublishPolicy = "Auto"
-	// PublishVerify compares it.
-	PublishVerify PublishPolicy = "Verify"
-
-	// MigrateManual leaves stored objects to corollary migrate.
-	MigrateManual MigratePolicy = "Manual"
-	// MigrateAuto rewrites them.
-	MigrateAuto MigratePolicy = "Auto"
-
-	// OnLostStandby watches, and waits to become active again.
-	OnLostStandby OnLost = "Standby"
-	// OnLostExit ends the process.
-	OnLostExit OnLost = "Exit"
 
 	// BeforeHold keeps the upstream and its downstreams until a person acts.
 	BeforeHold BeforePolicy = "Hold"
@@ -174,16 +138,10 @@ var EnumTypes = map[reflect.Type][]string{
 	reflect.TypeFor[Ownership]():          names(OwnershipObject, OwnershipFields),
 	reflect.TypeFor[DriftPolicy]():        names(DriftEnforce, DriftReport, DriftIgnore),
 	reflect.TypeFor[EventPolicy]():        names(EventsAll, EventsWarnings, EventsNone),
-	reflect.TypeFor[HashAlgorithm]():      names(SHA256, SHA1, MD5),
-	reflect.TypeFor[Propagation]():        names(PropagationBackground, PropagationForeground),
 	reflect.TypeFor[AfterUntil]():         names(AfterReady, AfterCreated),
 	reflect.TypeFor[Scope]():              names(ScopeNamespaced, ScopeCluster),
 	reflect.TypeFor[MissingPolicy]():      names(MissingWait, MissingAllow),
-	reflect.TypeFor[MigratePolicy]():      names(MigrateManual, MigrateAuto),
-	reflect.TypeFor[PublishPolicy]():      names(PublishAuto, PublishVerify),
-	reflect.TypeFor[OnLost]():             names(OnLostStandby, OnLostExit),
 	reflect.TypeFor[BeforePolicy]():       names(BeforeHold, BeforeProceed),
-	reflect.TypeFor[Charset]():            names(CharsetAlphanumeric, CharsetAlphabetic, CharsetNumeric, CharsetHex, CharsetSymbols),
 }
 
 func names[T ~string](values ...T) []string {

@@ -3,6 +3,11 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/config/common"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
+	"github.com/corollary-dev/corollary/pkg/config/query"
+	"github.com/corollary-dev/corollary/pkg/config/random"
 )
 
 // The doc comments of types and fields are the descriptions in the published JSON Schema: editors show them.
@@ -17,6 +22,8 @@ const (
 	Kind = "Operator"
 	// ConventionsKind is the kind of a file that conventionsFile names. A directory may contain such files and operators.
 	ConventionsKind = "Conventions"
+	// EveryCluster is the activation of an operator that writes in every cluster.
+	EveryCluster = "None"
 )
 
 // Operator is one config file: the upstream kind, the rules for a valid upstream, the downstreams that follow from it, and
@@ -27,7 +34,7 @@ type Operator struct {
 	// Kind is Operator.
 	Kind string `json:"kind"`
 	// Metadata names the operator.
-	Metadata Metadata `json:"metadata"`
+	Metadata common.Metadata `json:"metadata"`
 	// Mode is Enforce (default), or Observe: decide and report, but write only the status.
 	Mode Mode `json:"mode,omitempty"`
 	// Activation names the activation that this operator follows, if several are loaded: it writes only in the active cluster.
@@ -41,7 +48,7 @@ type Operator struct {
 	// Watch names the upstream kind and selects its objects.
 	Watch Watch `json:"watch,omitempty"`
 	// Source reads the upstreams from a database instead of watching them: each row that a query returns is one.
-	Source *Source `json:"source,omitempty"`
+	Source *query.Source `json:"source,omitempty"`
 	// Parameters are constants: param "NAME" in templates, params.NAME in CEL.
 	Parameters map[string]any `json:"parameters,omitempty" form:"member"`
 	// Variables are named expressions: variables.NAME in CEL, variable "NAME" in templates. Each is evaluated once, when it is read.
@@ -68,7 +75,7 @@ type Operator struct {
 	// Status says what is written into the upstream's status.
 	Status Status `json:"status,omitempty"`
 	// Conversion says how objects of the watched kind are converted between its served versions.
-	Conversion *Conversion `json:"conversion,omitempty"`
+	Conversion *conversion.Conversion `json:"conversion,omitempty"`
 	// Guard holds a change that would delete or change many objects until it is confirmed. Default: at most 10% deletions.
 	Guard *Guard `json:"guard,omitempty"`
 	// Events selects the Kubernetes events that are sent: All, Warnings (default) or None.
@@ -76,13 +83,7 @@ type Operator struct {
 	// Retry sets the delays between retries after a failure; they grow from minDelay to maxDelay.
 	Retry Retry `json:"retry,omitempty"`
 	// ResyncPeriod is how often every upstream is reconciled without an event. Default: 10h; 0s: never.
-	ResyncPeriod Duration `json:"resyncPeriod,omitempty"`
-}
-
-// Metadata names an operator.
-type Metadata struct {
-	// Name is used in logs, metrics and events: a DNS label, unique among the loaded operators.
-	Name string `json:"name" form:"dnsLabel"`
+	ResyncPeriod common.Duration `json:"resyncPeriod,omitempty"`
 }
 
 // ServiceAccount names the ServiceAccount whose rights the operator uses, and no others.
@@ -157,7 +158,7 @@ type Downstream struct {
 	// Drift says what happens when others change the downstream.
 	Drift Drift `json:"drift,omitempty"`
 	// Generated are random values of a Secret: made when it is created, then kept as they are.
-	Generated []Generated `json:"generated,omitempty" max:"32"`
+	Generated []random.Generated `json:"generated,omitempty" max:"32"`
 }
 
 // After names a downstream that comes first. Its name alone is enough.
@@ -321,7 +322,7 @@ type Hash struct {
 	// Label is the key of the label that holds the hash.
 	Label string `json:"label,omitempty" form:"key"`
 	// Algorithm is sha256 (default), sha1 or md5.
-	Algorithm HashAlgorithm `json:"algorithm,omitempty"`
+	Algorithm string `json:"algorithm,omitempty" enum:"sha256,sha1,md5"`
 }
 
 // Owner says how a downstream is marked as belonging to its upstream.
@@ -336,6 +337,12 @@ type Owner struct {
 type DownstreamName struct {
 	// Annotation is the key of the annotation. With it, a downstream that is renamed or removed is known to be another one also where
 	// no status says so. It is part of the hash: objects get it at once.
+	Annotation string `json:"annotation" form:"key"`
+}
+
+// ActivationToken names the annotation on downstreams that holds the fencing token.
+type ActivationToken struct {
+	// Annotation is the key of the annotation. It is not part of the hash, and is written only along with other changes.
 	Annotation string `json:"annotation" form:"key"`
 }
 
@@ -355,7 +362,7 @@ type Pause struct {
 // Deletion says what happens when an upstream is deleted.
 type Deletion struct {
 	// Propagation of deletions, as in Kubernetes: Background (default) or Foreground.
-	Propagation Propagation `json:"propagation,omitempty"`
+	Propagation string `json:"propagation,omitempty" enum:"Background,Foreground"`
 	// Wait is true to hold the upstream until its downstreams are deleted. Default: false.
 	Wait bool `json:"wait,omitempty"`
 	// Before is an object, such as a Job, that is created first and must finish before anything is deleted.
@@ -383,7 +390,7 @@ type Before struct {
 	// OnFailure is Hold (default: the upstream stays until a person acts), or Proceed (the deletion continues).
 	OnFailure BeforePolicy `json:"onFailure,omitempty"`
 	// Timeout is how long it may take, counted from the upstream's deletion. Default: 1h.
-	Timeout Duration `json:"timeout,omitempty"`
+	Timeout common.Duration `json:"timeout,omitempty"`
 	// OnTimeout is Hold (default) or Proceed, as for onFailure.
 	OnTimeout BeforePolicy `json:"onTimeout,omitempty"`
 }
@@ -391,9 +398,9 @@ type Before struct {
 // Retry sets the delays between retries after a failure.
 type Retry struct {
 	// MinDelay is the first delay, at least 1s. Default: 5s.
-	MinDelay Duration `json:"minDelay,omitempty"`
+	MinDelay common.Duration `json:"minDelay,omitempty"`
 	// MaxDelay is the longest delay. Default: 5m.
-	MaxDelay Duration `json:"maxDelay,omitempty"`
+	MaxDelay common.Duration `json:"maxDelay,omitempty"`
 }
 
 // SharesKind reports whether the objects of two downstreams are of one kind, whatever its version.

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corollary-dev/corollary/pkg/config/query"
 )
 
 // Input is a related object that templates and rules may read.
@@ -15,7 +17,7 @@ type Input struct {
 	// Kind of the input.
 	Kind string `json:"kind,omitempty" form:"kind"`
 	// SQL is a query whose rows are read in place of the objects of a kind: .row.COLUMN.
-	SQL *Rows `json:"sql,omitempty"`
+	SQL *query.Rows `json:"sql,omitempty"`
 	// List makes the input a list of objects instead of one, sorted by namespace and name; of rows, by their keys.
 	List *InputList `json:"list,omitempty"`
 	// ObjectName is a CEL expression that gives the object's name from the upstream; of a row, the text of its key.

@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/convert/prove"
@@ -58,7 +59,7 @@ func Compile(
 func (c *Conversion) Proven(ctx context.Context) *config.Error {
 	const fix = "run corollary convert prove with --output FILE, and give that file with -c, too"
 	if c.File.Certificate == nil {
-		return c.File.Errorf("", fix, "the conversion is not proven: there is no %s for %s", config.CertificateKind, c.File.For)
+		return c.File.Errorf("", fix, "the conversion is not proven: there is no %s for %s", conversion.CertificateKind, c.File.For)
 	}
 	err := c.Matches()
 	if errors.Is(err, prove.ErrSchemas) || errors.Is(err, prove.ErrProof) {
@@ -77,7 +78,7 @@ func (c *Conversion) Proven(ctx context.Context) *config.Error {
 // Matches compares the certificate beside the config with the conversion.
 func (c *Conversion) Matches() error {
 	if c.File.Certificate == nil {
-		return fmt.Errorf("there is no %s for %s", config.CertificateKind, c.File.For)
+		return fmt.Errorf("there is no %s for %s", conversion.CertificateKind, c.File.For)
 	}
 	certificate, err := prove.ReadCertificate(c.File.Certificate.Values)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/convert/prove"
@@ -110,7 +111,7 @@ func (s *Source) findBy(
 		}
 		if len(crd.Spec.Versions) == 1 { // the conversion is for versions that are gone, or still to come
 			served = append(served, webhook.Served{Name: f.Name, Kind: f.For, FieldManager: f.FieldManager, CRD: crd,
-				Verify: f.Publish == config.PublishVerify})
+				Verify: f.Publish == conversion.PublishVerify})
 			continue
 		}
 		c := compile(ctx, f, crd)
@@ -118,7 +119,7 @@ func (s *Source) findBy(
 			errs = append(errs, e)
 		}
 		served = append(served, webhook.Served{Name: f.Name, Kind: f.For, FieldManager: f.FieldManager, Converter: c.converter, CRD: crd,
-			Unproven: c.unproven, Missing: c.missing, Verify: f.Publish == config.PublishVerify, Migrate: f.Migrate == config.MigrateAuto})
+			Unproven: c.unproven, Missing: c.missing, Verify: f.Publish == conversion.PublishVerify, Migrate: f.Migrate == conversion.MigrateAuto})
 	}
 	return served, unread, errors.Join(errs...)
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/rules"
@@ -43,7 +43,7 @@ type Problem struct {
 
 // Compile checks a conversion against the schemas of both sides of every rule, and prepares it. It returns all problems, each with
 // the place that has to be changed.
-func Compile(config *config.Conversion, o Options) (*Converter, []*Problem) {
+func Compile(config *conversion.Conversion, o Options) (*Converter, []*Problem) {
 	c := &compiler{options: o, versions: map[string]*kinds.Version{}}
 	for _, v := range o.Versions {
 		c.versions[v.Name] = v
@@ -74,7 +74,7 @@ func (c *compiler) problem(path, format string, args ...any) {
 	c.problems = append(c.problems, &Problem{path, fmt.Sprintf(format, args...)})
 }
 
-func (c *compiler) converter(config *config.Conversion) *Converter {
+func (c *compiler) converter(config *conversion.Conversion) *Converter {
 	made := &Converter{Kind: c.options.Kind, Spokes: map[string]*Spoke{}, stored: c.options.Stored, Namespaced: c.options.Namespaced}
 	if made.Hub = c.served("hub", config.Hub); made.Hub == nil {
 		return nil
@@ -121,7 +121,7 @@ func (c *compiler) served(path, name string) *kinds.Version {
 	return v
 }
 
-func (c *compiler) spoke(at string, from *config.Spoke, v, hub *kinds.Version, preserves bool) *Spoke {
+func (c *compiler) spoke(at string, from *conversion.Spoke, v, hub *kinds.Version, preserves bool) *Spoke {
 	made := &Spoke{Version: v}
 	spokeCover, hubCover := newCover(withMetadata(v.Structural)), newCover(withMetadata(hub.Structural))
 	spokeCover.version, hubCover.version, c.floats = v, hub, nil
@@ -224,7 +224,7 @@ func mayChange(p fieldpath.Path) bool {
 }
 
 // rules compiles the rules that state both directions.
-func (c *compiler) rules(at string, list []config.ConversionRule, spoke, hub *cover) (toHub, fromHub []operation) {
+func (c *compiler) rules(at string, list []conversion.ConversionRule, spoke, hub *cover) (toHub, fromHub []operation) {
 	for i := range list {
 		there, back := c.rule(fmt.Sprintf("%s[%d]", at, i), &list[i], spoke, hub)
 		if there != nil {
@@ -237,7 +237,7 @@ func (c *compiler) rules(at string, list []config.ConversionRule, spoke, hub *co
 	return toHub, fromHub
 }
 
-func (c *compiler) rule(at string, r *config.ConversionRule, spoke, hub *cover) (toHub, fromHub operation) {
+func (c *compiler) rule(at string, r *conversion.ConversionRule, spoke, hub *cover) (toHub, fromHub operation) {
 	forms := map[string]string{}
 	for name, path := range map[string]string{"move": r.Move, "wrap": r.Wrap, "unwrap": r.Unwrap, "forEach": r.ForEach, "default": r.Default} {
 		if path != "" {
@@ -284,7 +284,7 @@ func (c *compiler) rule(at string, r *config.ConversionRule, spoke, hub *cover) 
 }
 
 // misplaced finds keys of a rule that say nothing in its form.
-func (c *compiler) misplaced(at, form string, r *config.ConversionRule) {
+func (c *compiler) misplaced(at, form string, r *conversion.ConversionRule) {
 	for _, key := range []struct {
 		name, form string
 		set        bool
@@ -347,7 +347,7 @@ func (c *compiler) values(at string, there map[string]string) (func(any) (any, b
 }
 
 // constant compiles a default, for the side that has the field.
-func (c *compiler) constant(at string, p fieldpath.Path, r *config.ConversionRule, spoke, hub *cover) (toHub, fromHub operation) {
+func (c *compiler) constant(at string, p fieldpath.Path, r *conversion.ConversionRule, spoke, hub *cover) (toHub, fromHub operation) {
 	inSpoke, inHub := kinds.Field(spoke.schema, p) != nil, kinds.Field(hub.schema, p) != nil
 	switch {
 	case inSpoke == inHub:
@@ -364,7 +364,7 @@ func (c *compiler) constant(at string, p fieldpath.Path, r *config.ConversionRul
 
 // each compiles a forEach.
 func (c *compiler) each(
-	at string, there, back transfer, r *config.ConversionRule, spoke, hub *cover, s, h *structuralschema.Structural,
+	at string, there, back transfer, r *conversion.ConversionRule, spoke, hub *cover, s, h *structuralschema.Structural,
 ) (toHub, fromHub operation) {
 	spokeItem, hubItem := kinds.ItemOf(s), kinds.ItemOf(h)
 	if spokeItem == nil || hubItem == nil {
@@ -385,7 +385,7 @@ func (c *compiler) each(
 }
 
 // steps compiles the steps of one direction. In them self is what from covers: an object, or an item.
-func (c *compiler) steps(at string, list []config.ConversionStep, from, to *cover) []operation {
+func (c *compiler) steps(at string, list []conversion.ConversionStep, from, to *cover) []operation {
 	if len(list) == 0 {
 		return nil
 	}

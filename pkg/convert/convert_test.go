@@ -13,17 +13,17 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // compile compiles the conversion of a case against its CRD.
-func compile(t testing.TB, crd, conversion []byte) (*convert.Converter, []*convert.Problem) {
+func compile(t testing.TB, crd, text []byte) (*convert.Converter, []*convert.Problem) {
 	t.Helper()
 	definition, versions := define(t, crd)
-	var conf config.Conversion
-	if err := yaml.UnmarshalStrict(conversion, &conf); err != nil {
+	var conf conversion.Conversion
+	if err := yaml.UnmarshalStrict(text, &conf); err != nil {
 		t.Fatal(err)
 	}
 	return convert.Compile(&conf, convert.Options{

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/convert/generator"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/rules"
@@ -55,7 +55,7 @@ func compileIn(t *testing.T, dir string) *Converter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var conf config.Conversion
+	var conf conversion.Conversion
 	if err := yaml.Unmarshal(text, &conf); err != nil {
 		t.Fatal(err)
 	}

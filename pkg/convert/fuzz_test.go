@@ -20,7 +20,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -40,9 +40,9 @@ type certified struct {
 
 // certifiedConversions are those of the examples, and the rows of TestProve that nothing is found against.
 func certifiedConversions(t testing.TB) (list []certified) {
-	add := func(name string, crd, conversion []byte) {
-		var conf config.Conversion
-		if err := yaml.Unmarshal(conversion, &conf); err != nil {
+	add := func(name string, crd, text []byte) {
+		var conf conversion.Conversion
+		if err := yaml.Unmarshal(text, &conf); err != nil {
 			t.Fatal(err)
 		}
 		text, err := yaml.Marshal(conf)

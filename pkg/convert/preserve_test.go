@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/convert/prove"
 )
@@ -80,8 +80,8 @@ func TestForgedAnnotationNeverFails(t *testing.T) {
 	}
 	texts = append(texts, "", "{", strings.Repeat("[", 100_000), strings.Repeat(`{"v1":`, 10_000))
 	for _, stored := range []string{"v1beta1", "v1"} {
-		c, problems := convert.Compile(&config.Conversion{
-			Hub: "v1", Spokes: []config.Spoke{{Version: "v1beta1"}}, Preserve: &config.Preserve{Annotation: "example.com/kept"},
+		c, problems := convert.Compile(&conversion.Conversion{
+			Hub: "v1", Spokes: []conversion.Spoke{{Version: "v1beta1"}}, Preserve: &conversion.Preserve{Annotation: "example.com/kept"},
 		}, convert.Options{Kind: schema.GroupKind{Group: "example.com", Kind: "Thing"}, Versions: versions, Stored: stored})
 		if len(problems) > 0 {
 			t.Fatal(problems[0])
@@ -107,8 +107,8 @@ func TestSurvivesAnyStoredVersion(t *testing.T) {
 	_, versions := define(t, crdOf(`{a: {type: string}, m: {type: object, additionalProperties: {type: string}}}`, `{a: {type: string}}`))
 	large := map[string]any{"key": strings.Repeat("x", 130<<10)}
 	for _, stored := range []string{"", "v1beta1", "v1"} {
-		c, problems := convert.Compile(&config.Conversion{
-			Hub: "v1", Spokes: []config.Spoke{{Version: "v1beta1"}}, Preserve: &config.Preserve{Annotation: "example.com/kept"},
+		c, problems := convert.Compile(&conversion.Conversion{
+			Hub: "v1", Spokes: []conversion.Spoke{{Version: "v1beta1"}}, Preserve: &conversion.Preserve{Annotation: "example.com/kept"},
 		}, convert.Options{Kind: schema.GroupKind{Group: "example.com", Kind: "Thing"}, Versions: versions, Stored: stored})
 		if len(problems) > 0 {
 			t.Fatal(problems[0])

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/convert/prove"
 	"github.com/corollary-dev/corollary/pkg/convert/rehub"
@@ -123,7 +123,8 @@ func TestRehub(t *testing.T) {
 		t.Run(row.reason, func(t *testing.T) {
 			t.Parallel()
 			definition, versions := define(t, threeVersions(row.oldest, row.hub, row.next))
-			conf := &config.Conversion{Hub: "v1", Spokes: []config.Spoke{spokeOf(t, "v1beta1", row.fromOldest), spokeOf(t, "v2", row.fromNext)}}
+			conf := &conversion.Conversion{Hub: "v1", Spokes: []conversion.Spoke{spokeOf(t, "v1beta1", row.fromOldest),
+				spokeOf(t, "v2", row.fromNext)}}
 			options := convert.Options{Kind: schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}, Versions: versions}
 			before := compileConfig(t, conf, options)
 			next, problems, err := rehub.Rehub(conf, "v2", versions)
@@ -151,9 +152,9 @@ func TestRehub(t *testing.T) {
 	}
 }
 
-func spokeOf(t *testing.T, version, text string) config.Spoke {
+func spokeOf(t *testing.T, version, text string) conversion.Spoke {
 	t.Helper()
-	made := config.Spoke{}
+	made := conversion.Spoke{}
 	if err := yaml.UnmarshalStrict([]byte(text), &made); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func spokeOf(t *testing.T, version, text string) config.Spoke {
 	return made
 }
 
-func compileConfig(t *testing.T, conf *config.Conversion, o convert.Options) *convert.Converter {
+func compileConfig(t *testing.T, conf *conversion.Conversion, o convert.Options) *convert.Converter {
 	t.Helper()
 	made, problems := convert.Compile(conf, o)
 	for _, p := range problems {
@@ -217,8 +218,9 @@ func TestRehubFindsDifferences(t *testing.T) {
 		t.Run(row.reason, func(t *testing.T) {
 			t.Parallel()
 			definition, versions := define(t, threeVersions(row.oldest, row.hub, row.next))
-			conf := &config.Conversion{Hub: "v1", Spokes: []config.Spoke{spokeOf(t, "v1beta1", row.fromOldest), spokeOf(t, "v2", row.fromNext)},
-				Preserve: &config.Preserve{Annotation: "example.com/data"}}
+			conf := &conversion.Conversion{Hub: "v1", Spokes: []conversion.Spoke{spokeOf(t, "v1beta1", row.fromOldest),
+				spokeOf(t, "v2", row.fromNext)},
+				Preserve: &conversion.Preserve{Annotation: "example.com/data"}}
 			options := convert.Options{Kind: schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}, Versions: versions}
 			before := compileConfig(t, conf, options)
 			next, _, err := rehub.Rehub(conf, "v2", versions)

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/convert/suggest"
 )
 
@@ -46,7 +46,7 @@ func TestSuggest(t *testing.T) {
 			t.Parallel()
 			_, versions := define(t, crdOf(row.spoke, row.hub))
 			got, _ := suggest.Suggest(versions[0], versions[1])
-			var want config.Spoke
+			var want conversion.Spoke
 			if err := yaml.Unmarshal([]byte(row.want), &want); err != nil {
 				t.Fatal(err)
 			}
@@ -73,11 +73,11 @@ func TestSuspected(t *testing.T) {
 	} {
 		_, versions := define(t, crdOf(row.spoke, row.hub))
 		got := suggest.Suspected(versions[0], versions[1])
-		want := []config.ConversionRule{}
+		want := []conversion.ConversionRule{}
 		if err := yaml.Unmarshal([]byte(row.want), &want); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, append([]config.ConversionRule{}, got...)); diff != "" {
+		if diff := cmp.Diff(want, append([]conversion.ConversionRule{}, got...)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", row.reason, diff)
 		}
 	}

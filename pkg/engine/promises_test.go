@@ -11,6 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
@@ -121,7 +122,7 @@ func TestPromisedRequests(t *testing.T) {
 func TestPromisedResync(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		counter := testkit.NewCounter()
-		everySecond := func(op *config.Operator, _ *engine.Options) { op.ResyncPeriod = config.Duration(time.Second) }
+		everySecond := func(op *config.Operator, _ *engine.Options) { op.ResyncPeriod = common.Duration(time.Second) }
 		startWith(t, counter.Wrap(testkit.Config(t)), everySecond, fill(widgetConfig, ns, name)).ready()
 		applyMany(t, ns, 20, `{data: {key: a}}`)
 		settle(t, counter)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/survey"
@@ -350,7 +351,7 @@ func TestLabelLostWhileNothingRuns(t *testing.T) {
 		first.halt()
 		unchoose(t, ns, "loses", "later", "goes")
 		testkit.Delete(t, widgets, ns, "goes")
-		startWith(t, testkit.Config(t), func(op *config.Operator, _ *engine.Options) { op.ResyncPeriod = config.Duration(time.Second) }, conf).ready()
+		startWith(t, testkit.Config(t), func(op *config.Operator, _ *engine.Options) { op.ResyncPeriod = common.Duration(time.Second) }, conf).ready()
 		bothGone(t, ns, other, "goes")
 		waitMetric(t, 2, "corollary_shared_upstreams", name)
 		surveyAll(t, testkit.Config(t), survey.Options{}, conf).expect(t, "loses", "leftover loses")

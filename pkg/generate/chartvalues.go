@@ -10,7 +10,7 @@ import (
 
 	yaml "go.yaml.in/yaml/v3"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
@@ -103,7 +103,7 @@ func converted(o ChartOptions) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		of := map[string]bool{"crds": true, "verify": c.Publish == config.PublishVerify, "migrate": c.Migrate == config.MigrateAuto}
+		of := map[string]bool{"crds": true, "verify": c.Publish == conversion.PublishVerify, "migrate": c.Migrate == conversion.MigrateAuto}
 		for list, isIn := range of {
 			if isIn {
 				names, _ := lists[list].([]any)

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
+	"github.com/corollary-dev/corollary/pkg/config/query"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
@@ -57,12 +59,12 @@ func (d *derivation) conversions() error {
 			return fmt.Errorf("deriving the rights of conversion %s: %w", c.Name, err)
 		}
 		d.note(note)
-		if c.Publish == config.PublishVerify {
+		if c.Publish == conversion.PublishVerify {
 			read = append(read, gr.String())
 		} else {
 			written = append(written, gr.String())
 		}
-		if c.Migrate == config.MigrateAuto {
+		if c.Migrate == conversion.MigrateAuto {
 			const why = "to migrate stored objects"
 			migrated = append(migrated, gr.String())
 			d.allow(d.Process, "", everywhere, of(gr, why), "list", "get", "patch")
@@ -147,13 +149,13 @@ func (r *operatorRights) grantTo(places []string, what target, verbs ...string) 
 }
 
 // database is what the connection string of a query takes, which is at a path.
-func (r *operatorRights) database(at string, rows *config.Rows) {
+func (r *operatorRights) database(at string, rows *query.Rows) {
 	if server, key := rows.Server(); server != nil {
 		r.connectionString(at+"."+key+".dsnFrom", &server.DSNFrom)
 	}
 }
 
-func (r *operatorRights) connectionString(at string, from *config.DSNFrom) {
+func (r *operatorRights) connectionString(at string, from *query.DSNFrom) {
 	if from != nil && from.Secret != nil {
 		r.grantTo([]string{from.Secret.Namespace}, of(secrets, at, from.Secret.Name), "get")
 	}

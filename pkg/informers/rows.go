@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/query"
 	"github.com/corollary-dev/corollary/pkg/informers/kept"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
@@ -122,7 +122,7 @@ func (w *watcher) joinRows(
 }
 
 // sourceOptions are those of a query, which is at a path of the config.
-func (w *watcher) sourceOptions(at string, r *config.Rows) source.Options {
+func (w *watcher) sourceOptions(at string, r *query.Rows) source.Options {
 	o := source.Options{
 		At:      at,
 		Driver:  source.SQLite,
@@ -150,7 +150,7 @@ func (w *watcher) sourceOptions(at string, r *config.Rows) source.Options {
 }
 
 // ReadDSN reads a connection string. Its errors do not contain it.
-func ReadDSN(ctx context.Context, from config.DSNFrom, objects dynamic.Interface) (string, error) {
+func ReadDSN(ctx context.Context, from query.DSNFrom, objects dynamic.Interface) (string, error) {
 	var text, where string
 	switch {
 	case from.Secret != nil:

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/query"
 	"github.com/corollary-dev/corollary/pkg/manifest"
 )
 
@@ -85,7 +85,7 @@ func missingIn(u *unstructured.Unstructured) string {
 		return "apiVersion"
 	case u.GetKind() == "":
 		return "kind"
-	case u.GetName() == "" && u.GetKind() != config.RowKind: // whose name is its key
+	case u.GetName() == "" && u.GetKind() != query.RowKind: // whose name is its key
 		return "metadata.name"
 	}
 	return ""

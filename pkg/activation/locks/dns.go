@@ -12,14 +12,14 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/config/lock"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
 // dnsName is a name in DNS that says which cluster is active. Nobody can take it, so as a leadership.Store it is only read.
 type dnsName struct {
-	config   *config.ActivationDNS
+	config   *lock.ActivationDNS
 	identity string
 	client   dns.Client
 }

@@ -11,14 +11,15 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/corollary-dev/corollary/internal/nameserver"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/config/lock"
 )
 
 // dnsFile is an activation by a name in DNS.
-func dnsFile(d config.ActivationDNS) *load.ActivationFile {
+func dnsFile(d lock.ActivationDNS) *load.ActivationFile {
 	f := &load.ActivationFile{}
-	f.DNS, f.Identity, f.RenewDeadline = &d, "cluster-eu-1", config.Duration(time.Hour)
+	f.DNS, f.Identity, f.RenewDeadline = &d, "cluster-eu-1", common.Duration(time.Hour)
 	return f
 }
 
@@ -29,10 +30,10 @@ func TestDNS(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprintf("10.1.%d.%d", i/250, i%250+1)
 	}
-	host := config.ActivationDNS{Host: "active.example.com", Addresses: []string{"10.0.0.1", "10.0.0.2", "2001:db8::1"}}
-	text := config.ActivationDNS{TXT: "_active.example.com"}
+	host := lock.ActivationDNS{Host: "active.example.com", Addresses: []string{"10.0.0.1", "10.0.0.2", "2001:db8::1"}}
+	text := lock.ActivationDNS{TXT: "_active.example.com"}
 	tests := []struct {
-		config  config.ActivationDNS
+		config  lock.ActivationDNS
 		answers []string
 		named   bool
 		what    string
@@ -47,16 +48,16 @@ func TestDNS(t *testing.T) {
 		{host, nil, false, "nothing", "no such name"},
 		{host, many[:10], false, strings.Join(sorted(many[:10]), ", "), "ten addresses"},
 		{host, many, false, strings.Join(sorted(many)[:10], ", ") + " and 290 more", "an answer that fits no datagram"},
-		{config.ActivationDNS{Host: "a.example.com", Addresses: many}, many, true, strings.Join(sorted(many)[:10], ", ") + " and 290 more",
+		{lock.ActivationDNS{Host: "a.example.com", Addresses: many}, many, true, strings.Join(sorted(many)[:10], ", ") + " and 290 more",
 			"the same, all ours"},
-		{config.ActivationDNS{Host: "a.example.com", Interface: loopback(t)}, []string{"127.0.0.1"}, true, "127.0.0.1",
+		{lock.ActivationDNS{Host: "a.example.com", Interface: loopback(t)}, []string{"127.0.0.1"}, true, "127.0.0.1",
 			"the address of an interface"},
-		{config.ActivationDNS{Host: "a.example.com", Interface: loopback(t)}, []string{"10.0.0.1"}, false, "10.0.0.1",
+		{lock.ActivationDNS{Host: "a.example.com", Interface: loopback(t)}, []string{"10.0.0.1"}, false, "10.0.0.1",
 			"not that of the interface"},
 		{text, []string{"cluster-eu-1"}, true, "cluster-eu-1", "the identity"},
 		{text, []string{"cluster-us-1"}, false, "cluster-us-1", "another one"},
 		{text, []string{"cluster-eu-1", "cluster-us-1"}, false, "cluster-eu-1, cluster-us-1", "both"},
-		{config.ActivationDNS{TXT: "a.example.com", Value: strings.Repeat("x", 300)}, []string{strings.Repeat("x", 300)}, true,
+		{lock.ActivationDNS{TXT: "a.example.com", Value: strings.Repeat("x", 300)}, []string{strings.Repeat("x", 300)}, true,
 			strings.Repeat("x", 300), "a text of two strings"},
 	}
 	for _, test := range tests {
@@ -93,7 +94,7 @@ func loopback(t *testing.T) string {
 // TestDNSTroubles: without an answer there is an error, which says who was asked.
 func TestDNSTroubles(t *testing.T) {
 	server := nameserver.Start(t)
-	f := dnsFile(config.ActivationDNS{Host: "active.example.com", Addresses: []string{"10.0.0.1"}, Resolver: server.Addr})
+	f := dnsFile(lock.ActivationDNS{Host: "active.example.com", Addresses: []string{"10.0.0.1"}, Resolver: server.Addr})
 	for _, test := range []struct {
 		begin  func()
 		change func()

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/config/lock"
 )
 
 // tlsConfig reads the files that a config names; nil for none. The certificate is read again for each connection.
-func tlsConfig(f *load.ActivationFile, at string, t *config.ActivationTLS) (*tls.Config, error) {
+func tlsConfig(f *load.ActivationFile, at string, t *lock.ActivationTLS) (*tls.Config, error) {
 	if t == nil {
 		return nil, nil
 	}

@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/config/lock"
 )
 
 // TestZooKeeperSilentServer: a server that accepts connections and never answers, as one that is frozen does, is given up in the time
@@ -27,8 +28,8 @@ func TestZooKeeperSilentServer(t *testing.T) {
 		}
 	}()
 	f := &load.ActivationFile{}
-	f.RenewDeadline = config.Duration(6 * time.Second)
-	f.ZooKeeper = &config.ActivationZooKeeper{Servers: []string{silent.Addr().String()}, Path: "/lock"}
+	f.RenewDeadline = common.Duration(6 * time.Second)
+	f.ZooKeeper = &lock.ActivationZooKeeper{Servers: []string{silent.Addr().String()}, Path: "/lock"}
 	store, err := Open(f)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -109,7 +110,8 @@ func (o *convertOptions) compileAgainst(
 		return nil, err
 	}
 	if len(list) == 0 {
-		return nil, command.Usagef("the files of -c have no conversion: neither a key conversion, nor a file of kind %s", config.ConversionKind)
+		return nil, command.Usagef("the files of -c have no conversion: neither a key conversion, nor a file of kind %s",
+			conversion.ConversionKind)
 	}
 	return list, nil
 }

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/convert/prove"
@@ -93,7 +93,7 @@ func (o *proveOptions) rehub(ctx context.Context, args []string) error {
 }
 
 // printRehubbed writes a conversion in the form that it has in its config, and what is to be done by hand.
-func (o *proveOptions) printRehubbed(old *conversions.Conversion, made *config.Conversion, problems []*convert.Problem) error {
+func (o *proveOptions) printRehubbed(old *conversions.Conversion, made *conversion.Conversion, problems []*convert.Problem) error {
 	text, err := yaml.Marshal(old.File.Rewritten(made))
 	if err != nil {
 		return err

@@ -12,6 +12,8 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/convert/suggest"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -69,7 +71,7 @@ func (o *suggestOptions) run() error {
 	if o.manager == "" {
 		o.manager = crd.Name
 	}
-	made := config.Conversion{Hub: o.hub}
+	made := conversion.Conversion{Hub: o.hub}
 	guesses, suspected := map[string]string{}, []string{}
 	for _, v := range versions {
 		if v.Name == o.hub {
@@ -121,12 +123,12 @@ func (o *suggestOptions) definition() (*apiextensionsv1.CustomResourceDefinition
 
 // print writes the draft, with a comment for each guess, for each problem, and for each rule that is only suspected.
 func (o *suggestOptions) print(
-	crd *apiextensionsv1.CustomResourceDefinition, made *config.Conversion, guesses map[string]string, problems []*convert.Problem,
+	crd *apiextensionsv1.CustomResourceDefinition, made *conversion.Conversion, guesses map[string]string, problems []*convert.Problem,
 	suspected []string,
 ) error {
-	text, err := yaml.Marshal(config.ConversionDocument{
-		APIVersion: config.APIVersion, Kind: config.ConversionKind, Metadata: config.Metadata{Name: crd.Spec.Names.Plural},
-		For:          config.ConvertedKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind},
+	text, err := yaml.Marshal(conversion.ConversionDocument{
+		APIVersion: config.APIVersion, Kind: conversion.ConversionKind, Metadata: common.Metadata{Name: crd.Spec.Names.Plural},
+		For:          conversion.ConvertedKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind},
 		FieldManager: o.manager, Conversion: *made,
 	})
 	if err != nil {

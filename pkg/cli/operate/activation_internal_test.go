@@ -9,7 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
@@ -23,8 +23,8 @@ func TestActivationNobodyTakesOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := &load.ActivationFile{}
-		f.LeaseDuration, f.RenewDeadline = config.Duration(time.Minute), config.Duration(40*time.Second)
-		f.RetryPeriod = config.Duration(time.Second)
+		f.LeaseDuration, f.RenewDeadline = common.Duration(time.Minute), common.Duration(40*time.Second)
+		f.RetryPeriod = common.Duration(time.Second)
 		lease := func(token string) {
 			t.Helper()
 			now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/document"
 	"github.com/corollary-dev/corollary/pkg/config/tags"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -58,7 +59,7 @@ func (d *decoder) decode(v any, out reflect.Value, p fieldpath.Path, f field) {
 		if v != nil {
 			out.Set(reflect.ValueOf(v))
 		}
-	case out.Type() == reflect.TypeFor[config.Duration]():
+	case out.Type() == reflect.TypeFor[common.Duration]():
 		d.duration(v, out, p)
 	default:
 		d.byKind(v, out, p, f)

@@ -8,14 +8,16 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/decode"
 	"github.com/corollary-dev/corollary/pkg/config/document"
+	"github.com/corollary-dev/corollary/pkg/config/lock"
 	"github.com/corollary-dev/corollary/pkg/config/validate"
 )
 
 // ActivationFile is a file of kind Activation.
 type ActivationFile struct {
-	config.Activation
+	lock.Activation
 
 	file *File
 }
@@ -68,7 +70,7 @@ func Activations(o Options, operators []*File) ([]*ActivationFile, config.Errors
 			continue // Operators reports it
 		}
 		f := &File{Document: document.ParseDocument(s.path, data)}
-		if f.Values["apiVersion"] != config.APIVersion || f.Values["kind"] != config.ActivationKind {
+		if f.Values["apiVersion"] != config.APIVersion || f.Values["kind"] != lock.ActivationKind {
 			continue
 		}
 		a, found := readActivation(f, o)
@@ -134,7 +136,7 @@ func activationAmong(f *File, list []*ActivationFile) (*ActivationFile, *config.
 }
 
 // Read returns the value of a secret; "" for none.
-func (a *ActivationFile) Read(at string, s *config.ActivationSecret) (string, error) {
+func (a *ActivationFile) Read(at string, s *lock.ActivationSecret) (string, error) {
 	switch {
 	case s == nil:
 		return "", nil
@@ -154,10 +156,10 @@ func (a *ActivationFile) Read(at string, s *config.ActivationSecret) (string, er
 
 func readActivation(f *File, o Options) (*ActivationFile, config.Errors) {
 	a := &ActivationFile{file: f}
-	a.LeaseDuration, a.RenewDeadline, a.RetryPeriod = config.Duration(15*time.Second), config.Duration(10*time.Second),
-		config.Duration(2*time.Second)
+	a.LeaseDuration, a.RenewDeadline, a.RetryPeriod = common.Duration(15*time.Second), common.Duration(10*time.Second),
+		common.Duration(2*time.Second)
 	errs, _ := decode.Decode(f.Document, &a.Activation)
-	fill(&a.OnLost, config.OnLostStandby)
+	fill(&a.OnLost, lock.OnLostStandby)
 	if a.DNS != nil && !f.Given("dns", "interval") {
 		a.DNS.Interval = a.RetryPeriod
 	}

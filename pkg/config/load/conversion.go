@@ -10,14 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/config/decode"
 	"github.com/corollary-dev/corollary/pkg/config/document"
+	"github.com/corollary-dev/corollary/pkg/config/lock"
 	"github.com/corollary-dev/corollary/pkg/config/validate"
 )
 
 // ConversionFile is a conversion and where it was read from: a file of its own, or the key conversion of an operator.
 type ConversionFile struct {
-	config.Conversion
+	conversion.Conversion
 	// Name of the conversion, or of the operator that it belongs to.
 	Name string
 	For  schema.GroupKind
@@ -36,13 +39,13 @@ func (c *ConversionFile) Errorf(path, fix, format string, args ...any) *config.E
 }
 
 // Rewritten is the document of kind Conversion with another conversion, or the key conversion of an operator with it.
-func (c *ConversionFile) Rewritten(made *config.Conversion) any {
+func (c *ConversionFile) Rewritten(made *conversion.Conversion) any {
 	if c.prefix != "" {
 		return map[string]any{conversionKey: made}
 	}
-	return config.ConversionDocument{
-		APIVersion: config.APIVersion, Kind: config.ConversionKind, Metadata: config.Metadata{Name: c.Name}, For: config.ConvertedKind(c.For),
-		FieldManager: c.FieldManager, Conversion: *made,
+	return conversion.ConversionDocument{
+		APIVersion: config.APIVersion, Kind: conversion.ConversionKind, Metadata: common.Metadata{Name: c.Name},
+		For: conversion.ConvertedKind(c.For), FieldManager: c.FieldManager, Conversion: *made,
 	}
 }
 
@@ -89,10 +92,10 @@ func Conversions(o Options, operators []*File) ([]*ConversionFile, config.Errors
 		f := &File{Document: document.ParseDocument(s.path, data)}
 		switch {
 		case f.Values["apiVersion"] != config.APIVersion:
-		case f.Values["kind"] == config.ConversionKind:
+		case f.Values["kind"] == conversion.ConversionKind:
 			c, found := readConversion(f)
 			errs, list = append(errs, found...), append(list, c)
-		case f.Values["kind"] == config.CertificateKind:
+		case f.Values["kind"] == conversion.CertificateKind:
 			of, _ := f.Values["of"].(string)
 			if other := certificates[of]; other != nil {
 				errs = append(errs, f.Errorf("of", "remove one of them", "%s is a certificate for %s too", other.Path, of))
@@ -112,7 +115,7 @@ func Conversions(o Options, operators []*File) ([]*ConversionFile, config.Errors
 }
 
 func readConversion(f *File) (*ConversionFile, config.Errors) {
-	var read config.ConversionDocument
+	var read conversion.ConversionDocument
 	errs, _ := decode.Decode(f.Document, &read)
 	c := &ConversionFile{
 		Conversion: read.Conversion, Name: read.Metadata.Name, FieldManager: read.FieldManager,
@@ -125,6 +128,6 @@ const conversionKey = "conversion"
 
 // isBeside reports whether a file is one for Conversions or Activations.
 func isBeside(values map[string]any) bool {
-	return values["apiVersion"] == config.APIVersion && slices.Contains([]any{config.ConversionKind,
-		config.CertificateKind, config.ActivationKind}, values["kind"])
+	return values["apiVersion"] == config.APIVersion && slices.Contains([]any{conversion.ConversionKind,
+		conversion.CertificateKind, lock.ActivationKind}, values["kind"])
 }

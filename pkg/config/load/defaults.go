@@ -7,14 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
+	"github.com/corollary-dev/corollary/pkg/config/query"
+	"github.com/corollary-dev/corollary/pkg/config/random"
 )
 
 // defaults returns an operator with the behavior that holds where the file is silent. Names have no defaults.
 // Durations are given before decoding, for 0s is a value of its own.
 func defaults() config.Operator {
 	return config.Operator{
-		ResyncPeriod: config.Duration(10 * time.Hour),
-		Retry:        config.Retry{MinDelay: config.Duration(5 * time.Second), MaxDelay: config.Duration(5 * time.Minute)},
+		ResyncPeriod: common.Duration(10 * time.Hour),
+		Retry:        config.Retry{MinDelay: common.Duration(5 * time.Second), MaxDelay: common.Duration(5 * time.Minute)},
 	}
 }
 
@@ -62,7 +65,7 @@ func (f *File) fillDefaults() {
 		fill(&b.OnFailure, config.BeforeHold)
 		fill(&b.OnTimeout, config.BeforeHold)
 		if b.Timeout == 0 && !f.Given("deletion", "before", "timeout") {
-			b.Timeout = config.Duration(time.Hour)
+			b.Timeout = common.Duration(time.Hour)
 		}
 	}
 	if op.Guard == nil {
@@ -100,7 +103,7 @@ func (f *File) fillSource() {
 		return
 	}
 	no := false
-	op.Watch.APIVersion, op.Watch.Kind = config.APIVersion, config.RowKind
+	op.Watch.APIVersion, op.Watch.Kind = config.APIVersion, query.RowKind
 	op.Conventions.Owner.Reference = &no
 	if op.Status.Enabled == nil {
 		op.Status.Enabled = &no
@@ -113,14 +116,14 @@ func (f *File) fillSource() {
 	fillInt(&s.Deletes.Minimum, 5)
 }
 
-func (f *File) fillDSN(from *config.DSNFrom) {
+func (f *File) fillDSN(from *query.DSNFrom) {
 	if from.File != "" {
 		from.File = f.Place(from.File)
 	}
 }
 
 // fillRows fills the defaults of a query, and the places of its files.
-func (f *File) fillRows(r *config.Rows) {
+func (f *File) fillRows(r *query.Rows) {
 	if db := r.SQLite; db != nil && db.Path != "" {
 		db.Path = f.Place(db.Path)
 	}
@@ -128,17 +131,17 @@ func (f *File) fillRows(r *config.Rows) {
 		f.fillDSN(&server.DSNFrom)
 	}
 	if r.Timeout == 0 {
-		r.Timeout = config.Duration(30 * time.Second)
+		r.Timeout = common.Duration(30 * time.Second)
 	}
 	if r.Changes.Poll == 0 {
-		r.Changes.Poll = config.Duration(30 * time.Second)
+		r.Changes.Poll = common.Duration(30 * time.Second)
 	}
 	if c := &r.Changes; c.Cursor != "" {
 		if c.Overlap == 0 {
-			c.Overlap = config.Duration(time.Minute)
+			c.Overlap = common.Duration(time.Minute)
 		}
 		if c.Full == 0 {
-			c.Full = config.Duration(10 * time.Minute)
+			c.Full = common.Duration(10 * time.Minute)
 		}
 	}
 	fillInt(&r.MaxRows, 10_000)
@@ -153,7 +156,7 @@ func fillInt(field **int, value int) {
 func fillGenerated(d *config.Downstream) {
 	for i := range d.Generated {
 		g := &d.Generated[i]
-		fill(&g.Charset, config.CharsetAlphanumeric)
+		fill(&g.Charset, random.CharsetAlphanumeric)
 		fillInt(&g.Length, 32)
 	}
 }

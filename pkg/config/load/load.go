@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/config/decode"
 	"github.com/corollary-dev/corollary/pkg/config/document"
+	"github.com/corollary-dev/corollary/pkg/config/lock"
 	"github.com/corollary-dev/corollary/pkg/config/validate"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
@@ -107,7 +109,7 @@ func (f *File) isManifest() bool {
 	_, named := f.Values["metadata"].(map[string]any)
 	group, _, _ := strings.Cut(config.APIVersion, "/")
 	theirs, _, _ := strings.Cut(apiVersion, "/")
-	ours := []string{config.Kind, config.ConventionsKind, config.ConversionKind, config.CertificateKind, config.ActivationKind}
+	ours := []string{config.Kind, config.ConventionsKind, conversion.ConversionKind, conversion.CertificateKind, lock.ActivationKind}
 	return named && apiVersion != "" && kind != "" && theirs != group && !slices.Contains(ours, kind) &&
 		spelling.Closest(theirs, []string{group}) == ""
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/document"
 )
 
@@ -58,7 +59,7 @@ func TestDefaults(t *testing.T) {
 	yes := true
 	five := 5
 	want := config.Operator{
-		APIVersion: config.APIVersion, Kind: config.Kind, Metadata: config.Metadata{Name: "app"}, Mode: config.ModeEnforce,
+		APIVersion: config.APIVersion, Kind: config.Kind, Metadata: common.Metadata{Name: "app"}, Mode: config.ModeEnforce,
 		Watch:    config.Watch{APIVersion: "tools.example.com/v1", Kind: "App"},
 		Validate: []config.Rule{{Rule: "true", Reason: "FieldValueInvalid"}},
 		Downstreams: []config.Downstream{{
@@ -77,8 +78,8 @@ func TestDefaults(t *testing.T) {
 		Status:       config.Status{Enabled: &yes, Conditions: config.Conditions{Ready: "Ready"}},
 		Guard:        &config.Guard{MaxDeleted: "10%", Minimum: &five},
 		Events:       config.EventsWarnings,
-		Retry:        config.Retry{MinDelay: config.Duration(5 * time.Second), MaxDelay: config.Duration(5 * time.Minute)},
-		ResyncPeriod: config.Duration(10 * time.Hour),
+		Retry:        config.Retry{MinDelay: common.Duration(5 * time.Second), MaxDelay: common.Duration(5 * time.Minute)},
+		ResyncPeriod: common.Duration(10 * time.Hour),
 	}
 	if d := cmp.Diff(want, f.Operator); d != "" {
 		t.Errorf("-want +got\n%s", d)
@@ -104,7 +105,7 @@ deletion: {before: {apiVersion: v1, kind: Job, template: x, doneWhen: "true"}}
 		{f.Deletion.Before, &config.Before{
 			APIVersion: "v1", Kind: "Job", Template: "x", DoneWhen: "true", When: "true", FailedWhen: "false",
 			TargetNamespaces: config.TargetNamespaces{From: config.NamespacesSame}, OnFailure: config.BeforeHold,
-			OnTimeout: config.BeforeHold, Timeout: config.Duration(time.Hour),
+			OnTimeout: config.BeforeHold, Timeout: common.Duration(time.Hour),
 		}},
 	} {
 		if d := cmp.Diff(tc.want, tc.got); d != "" {
@@ -136,7 +137,7 @@ func TestOverrides(t *testing.T) {
 		got, want any
 	}{
 		{"later names of the environment win", op.Events, config.EventsAll},
-		{"flags win over the environment", op.ResyncPeriod, config.Duration(2 * time.Hour)},
+		{"flags win over the environment", op.ResyncPeriod, common.Duration(2 * time.Hour)},
 		{"keys with dots stay one key beside the file's own", op.Conventions.Labels, map[string]string{
 			"tools.example.com/by": "app", "app.kubernetes.io/x": "part", "tools.example.com/n": "1.10",
 		}},

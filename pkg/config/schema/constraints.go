@@ -9,7 +9,10 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/config/forms"
+	"github.com/corollary-dev/corollary/pkg/config/lock"
+	"github.com/corollary-dev/corollary/pkg/config/query"
 	"github.com/corollary-dev/corollary/pkg/config/tags"
 )
 
@@ -124,25 +127,27 @@ var constraints = map[reflect.Type]func(*jsonschema.Schema){
 		property(s, "apiVersion").Const = config.APIVersion
 		property(s, "kind").Const = config.ConventionsKind
 	},
-	reflect.TypeFor[config.Activation](): func(s *jsonschema.Schema) {
+	reflect.TypeFor[lock.Activation](): func(s *jsonschema.Schema) {
 		property(s, "apiVersion").Const = config.APIVersion
-		property(s, "kind").Const = config.ActivationKind
-		s.OneOf = oneOf(config.ActivationLocks...)
+		property(s, "kind").Const = lock.ActivationKind
+		s.OneOf = oneOf(lock.ActivationLocks...)
 	},
-	reflect.TypeFor[config.ActivationDNS](): func(s *jsonschema.Schema) {
+	reflect.TypeFor[lock.ActivationDNS](): func(s *jsonschema.Schema) {
 		host := &jsonschema.Schema{Required: []string{"host"}, OneOf: oneOf("addresses", "interface"),
 			Not: &jsonschema.Schema{Required: []string{"value"}}}
 		txt := &jsonschema.Schema{Required: []string{"txt"}, Not: &jsonschema.Schema{AnyOf: oneOf("addresses", "interface")}}
 		s.OneOf = []*jsonschema.Schema{host, txt}
 	},
-	reflect.TypeFor[config.ActivationSecret](): func(s *jsonschema.Schema) { s.OneOf = oneOf("env", "file") },
-	reflect.TypeFor[config.ConversionDocument](): func(s *jsonschema.Schema) {
+	reflect.TypeFor[lock.ActivationSecret](): func(s *jsonschema.Schema) { s.OneOf = oneOf("env", "file") },
+	reflect.TypeFor[conversion.ConversionDocument](): func(s *jsonschema.Schema) {
 		property(s, "apiVersion").Const = config.APIVersion
-		property(s, "kind").Const = config.ConversionKind
+		property(s, "kind").Const = conversion.ConversionKind
 	},
-	reflect.TypeFor[config.ConversionRule](): func(s *jsonschema.Schema) { s.OneOf = oneOf("move", "wrap", "unwrap", "forEach", "default") },
-	reflect.TypeFor[config.ConversionStep](): func(s *jsonschema.Schema) { s.OneOf = oneOf("set", "remove") },
-	reflect.TypeFor[config.Downstream]():     func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
+	reflect.TypeFor[conversion.ConversionRule](): func(s *jsonschema.Schema) {
+		s.OneOf = oneOf("move", "wrap", "unwrap", "forEach", "default")
+	},
+	reflect.TypeFor[conversion.ConversionStep](): func(s *jsonschema.Schema) { s.OneOf = oneOf("set", "remove") },
+	reflect.TypeFor[config.Downstream]():         func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
 	reflect.TypeFor[config.After](): func(s *jsonschema.Schema) {
 		whole, name := *s, *property(s, "name")
 		name.Description = ""
@@ -161,9 +166,9 @@ var constraints = map[reflect.Type]func(*jsonschema.Schema){
 		property(s, "spec").PropertyNames = &jsonschema.Schema{Pattern: forms.SchemaNamePattern}
 		property(s, "spec").AdditionalProperties, property(s, "types").AdditionalProperties = field, field
 	},
-	reflect.TypeFor[config.Source]():       func(s *jsonschema.Schema) { s.OneOf = oneOf("postgres", "mysql", "sqlite") },
-	reflect.TypeFor[config.Rows]():         func(s *jsonschema.Schema) { s.OneOf = oneOf("postgres", "mysql", "sqlite") },
-	reflect.TypeFor[config.DSNFrom]():      func(s *jsonschema.Schema) { s.OneOf = oneOf("env", "file", "secret") },
+	reflect.TypeFor[query.Source]():        func(s *jsonschema.Schema) { s.OneOf = oneOf("postgres", "mysql", "sqlite") },
+	reflect.TypeFor[query.Rows]():          func(s *jsonschema.Schema) { s.OneOf = oneOf("postgres", "mysql", "sqlite") },
+	reflect.TypeFor[query.DSNFrom]():       func(s *jsonschema.Schema) { s.OneOf = oneOf("env", "file", "secret") },
 	reflect.TypeFor[config.Previous]():     func(s *jsonschema.Schema) { s.MinProperties = number(1) },
 	reflect.TypeFor[config.PreviousHash](): func(s *jsonschema.Schema) { s.OneOf = oneOf("annotation", "label") },
 	// What is missing in one of the config and the conventionsFile may be in the other.

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"reflect"
 	"strings"
 	"sync"
@@ -13,6 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
+	"github.com/corollary-dev/corollary/pkg/config/lock"
 )
 
 // Operator returns the JSON Schema (draft 2020-12) of an operator's file, made from the same types that Load decodes
@@ -31,8 +35,8 @@ func Conversion() []byte { return conversionSchema() }
 
 var (
 	operatorSchema    = sync.OnceValue(func() []byte { return schemaText("Corollary operator", &config.Operator{}) })
-	activationSchema  = sync.OnceValue(func() []byte { return schemaText("Corollary activation", &config.Activation{}) })
-	conversionSchema  = sync.OnceValue(func() []byte { return schemaText("Corollary conversion", &config.ConversionDocument{}) })
+	activationSchema  = sync.OnceValue(func() []byte { return schemaText("Corollary activation", &lock.Activation{}) })
+	conversionSchema  = sync.OnceValue(func() []byte { return schemaText("Corollary conversion", &conversion.ConversionDocument{}) })
 	conventionsSchema = sync.OnceValue(func() []byte { return schemaText("Corollary conventions", &config.SharedConventions{}) })
 )
 
@@ -86,20 +90,22 @@ func structsIn(t reflect.Type, known map[string]reflect.Type) map[string]reflect
 // docComments returns the comments of types and fields, as TYPE and TYPE.Field, on one line each.
 func docComments() map[string]string {
 	out := map[string]string{}
-	files, err := config.TypesSource.ReadDir(".")
+	err := fs.WalkDir(config.TypesSource, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		source, err := config.TypesSource.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ParseComments)
+		if err == nil {
+			collectComments(file, out)
+		}
+		return err
+	})
 	if err != nil {
-		panic("reading the config types: " + err.Error()) // they are embedded: cannot happen
-	}
-	for _, entry := range files {
-		source, err := config.TypesSource.ReadFile(entry.Name())
-		if err != nil {
-			panic("reading the config types: " + err.Error()) // they are embedded: cannot happen
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), entry.Name(), source, parser.ParseComments)
-		if err != nil {
-			panic("reading the doc comments of the config types: " + err.Error()) // it was compiled: cannot happen
-		}
-		collectComments(file, out)
+		panic("reading the doc comments of the config types: " + err.Error()) // they are embedded and compiled: cannot happen
 	}
 	return out
 }
@@ -132,7 +138,7 @@ func oneLine(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.
 // mapType gives the schema of types that are not what they seem in Go.
 func mapType(t reflect.Type) *jsonschema.Schema {
 	switch {
-	case t == reflect.TypeFor[config.Duration]():
+	case t == reflect.TypeFor[common.Duration]():
 		return &jsonschema.Schema{Type: "string", Pattern: durationPattern}
 	case t == reflect.TypeFor[metav1.LabelSelector]():
 		return labelSelector()

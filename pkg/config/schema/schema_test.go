@@ -130,7 +130,7 @@ func TestCompleteIsComplete(t *testing.T) {
 		switch {
 		case typ.Kind() == reflect.Pointer, typ.Kind() == reflect.Slice:
 			walk(at, typ.Elem())
-		case typ.Kind() == reflect.Struct && typ.PkgPath() == reflect.TypeFor[config.Operator]().PkgPath():
+		case typ.Kind() == reflect.Struct && strings.HasPrefix(typ.PkgPath(), reflect.TypeFor[config.Operator]().PkgPath()):
 			if above[typ] {
 				return // a type that holds itself
 			}

@@ -7,10 +7,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/document"
 	"github.com/corollary-dev/corollary/pkg/config/forms"
+	"github.com/corollary-dev/corollary/pkg/config/lock"
 )
 
 // CheckActivation checks an activation. With anybody it needs no identity.
-func CheckActivation(doc *document.Document, a *config.Activation, anybody bool) config.Errors {
+func CheckActivation(doc *document.Document, a *lock.Activation, anybody bool) config.Errors {
 	v := &validator{Problems: document.Problems{Document: doc}}
 	if v.required("metadata.name", a.Metadata.Name, "name the activation") {
 		v.form(forms.DNSLabel, "metadata.name", a.Metadata.Name, a.Metadata.Name)
@@ -28,7 +29,7 @@ func CheckActivation(doc *document.Document, a *config.Activation, anybody bool)
 const retryJitter = 1.2
 
 // checkActivationTimes checks what the times demand of one another, as leadership.Timings does.
-func checkActivationTimes(v *validator, a *config.Activation) {
+func checkActivationTimes(v *validator, a *lock.Activation) {
 	lease, deadline, retry := time.Duration(a.LeaseDuration), time.Duration(a.RenewDeadline), time.Duration(a.RetryPeriod)
 	switch {
 	case lease < time.Second || lease%time.Second != 0:

@@ -9,17 +9,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/document"
 	"github.com/corollary-dev/corollary/pkg/config/forms"
+	"github.com/corollary-dev/corollary/pkg/config/lock"
 )
 
 // checkActivationLock checks where the lock is.
-func checkActivationLock(v *validator, a *config.Activation) {
-	given := slices.DeleteFunc(slices.Clone(config.ActivationLocks), func(key string) bool { return !v.Given(key) })
+func checkActivationLock(v *validator, a *lock.Activation) {
+	given := slices.DeleteFunc(slices.Clone(lock.ActivationLocks), func(key string) bool { return !v.Given(key) })
 	switch {
 	case len(given) == 0:
-		v.Add("", "set one of "+strings.Join(config.ActivationLocks, ", "), "required value is missing: where the lock is")
+		v.Add("", "set one of "+strings.Join(lock.ActivationLocks, ", "), "required value is missing: where the lock is")
 	case len(given) > 1:
 		v.Add(given[1], "remove one of them", "the lock is %s too", given[0])
 	}
@@ -40,7 +40,7 @@ func checkActivationLock(v *validator, a *config.Activation) {
 	}
 }
 
-func checkActivationLease(v *validator, l *config.ActivationLease) {
+func checkActivationLease(v *validator, l *lock.ActivationLease) {
 	if v.required("lease.namespace", l.Namespace, "name the namespace of the Lease") {
 		v.form(forms.NamespaceName, "lease.namespace", l.Namespace, l.Namespace)
 	}
@@ -50,7 +50,7 @@ func checkActivationLease(v *validator, l *config.ActivationLease) {
 	v.required("lease.kubeconfig", l.Kubeconfig, "name a kubeconfig file: the Lease must be in a cluster that all others reach")
 }
 
-func checkActivationEtcd(v *validator, e *config.ActivationEtcd) {
+func checkActivationEtcd(v *validator, e *lock.ActivationEtcd) {
 	if len(e.Endpoints) == 0 {
 		v.Add("etcd.endpoints", "list the members, such as https://etcd-1:2379", "required value is missing")
 	}
@@ -81,7 +81,7 @@ func checkEtcdEndpoints(v *validator, endpoints []string) (secure bool) {
 	return secure
 }
 
-func checkActivationZooKeeper(v *validator, z *config.ActivationZooKeeper) {
+func checkActivationZooKeeper(v *validator, z *lock.ActivationZooKeeper) {
 	if len(z.Servers) == 0 {
 		v.Add("zookeeper.servers", "list them, such as zookeeper-1:2181", "required value is missing")
 	}
@@ -103,7 +103,7 @@ func checkServer(v *validator, at, server, such string) {
 	}
 }
 
-func checkActivationDynamoDB(v *validator, d *config.ActivationDynamoDB) {
+func checkActivationDynamoDB(v *validator, d *lock.ActivationDynamoDB) {
 	v.required("dynamodb.table", d.Table, "name the table")
 	v.required("dynamodb.key", d.Key, "name the item, such as appoperator")
 	if u, err := url.Parse(d.Endpoint); d.Endpoint != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
@@ -111,7 +111,7 @@ func checkActivationDynamoDB(v *validator, d *config.ActivationDynamoDB) {
 	}
 }
 
-func checkActivationDNS(v *validator, d *config.ActivationDNS) {
+func checkActivationDNS(v *validator, d *lock.ActivationDNS) {
 	switch {
 	case d.Host == "" && d.TXT == "":
 		v.Add("dns", "set host, or txt", "required value is missing: the name that says which cluster is active")
@@ -131,7 +131,7 @@ func checkActivationDNS(v *validator, d *config.ActivationDNS) {
 	}
 }
 
-func checkActivationAddresses(v *validator, d *config.ActivationDNS) {
+func checkActivationAddresses(v *validator, d *lock.ActivationDNS) {
 	switch {
 	case len(d.Addresses) == 0 && d.Interface == "":
 		v.Add("dns.addresses", "list them, or set interface", "required value is missing: the addresses of this cluster")
@@ -153,13 +153,13 @@ func checkUnwanted(v *validator, at, without string) {
 }
 
 // checkActivationTLS checks what names files only: whether they can be read is found when the lock is opened.
-func checkActivationTLS(v *validator, at string, t *config.ActivationTLS) {
+func checkActivationTLS(v *validator, at string, t *lock.ActivationTLS) {
 	if t != nil && (t.Cert == "") != (t.Key == "") {
 		v.Add(at, "set both cert and key, or none", "a certificate and its key belong together")
 	}
 }
 
-func checkActivationSecret(v *validator, at string, s *config.ActivationSecret) {
+func checkActivationSecret(v *validator, at string, s *lock.ActivationSecret) {
 	if s != nil && (s.Env == "") == (s.File == "") {
 		v.Add(at, "set one of env and file", "found %d places of one secret", len(strings.Fields(s.Env+" "+s.File)))
 	}

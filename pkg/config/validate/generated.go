@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/random"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
@@ -40,7 +41,7 @@ func checkGenerated(v *validator, at string, d *config.Downstream) {
 	}
 }
 
-func checkGeneratedPath(v *validator, at string, g config.Generated, d config.Drift, list string, i int, first map[string]int) {
+func checkGeneratedPath(v *validator, at string, g random.Generated, d config.Drift, list string, i int, first map[string]int) {
 	if g.Path == "" {
 		v.required(at, g.Path, "write .data.KEY, such as .data.password")
 		return

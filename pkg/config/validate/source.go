@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/document"
 	"github.com/corollary-dev/corollary/pkg/config/forms"
+	"github.com/corollary-dev/corollary/pkg/config/query"
 	"github.com/corollary-dev/corollary/pkg/sqltext"
 )
 
@@ -45,7 +47,7 @@ func statusIsOff(v *validator) bool {
 }
 
 // checkRows checks a query, which is at a path.
-func checkRows(v *validator, at string, r *config.Rows, fix string) {
+func checkRows(v *validator, at string, r *query.Rows, fix string) {
 	checkDatabase(v, at, r)
 	if v.required(at+".query", r.Query, fix) {
 		if _, err := sqltext.Query(r.Query); err != nil {
@@ -53,7 +55,7 @@ func checkRows(v *validator, at string, r *config.Rows, fix string) {
 		}
 	}
 	v.required(at+".key", r.Key, "name the column that identifies a row")
-	const second = config.Duration(time.Second)
+	const second = common.Duration(time.Second)
 	if r.Changes.Poll < second {
 		v.Add(at+".changes.poll", "write at least 1s", "%s is too short", r.Changes.Poll)
 	}
@@ -90,16 +92,16 @@ func checkWriteBack(v *validator) {
 	case s.WriteDSNFrom != nil:
 		checkDsn(v, dsn, *s.WriteDSNFrom)
 	}
-	known := append(slices.Clone(config.RowParameters), s.Key)
+	known := append(slices.Clone(query.RowParameters), s.Key)
 	statement, err := sqltext.Parse(s.WriteBack)
 	if err != nil {
-		v.Add(at, "write one UPDATE or INSERT with parameters such as $"+config.RowState, "%v", err)
+		v.Add(at, "write one UPDATE or INSERT with parameters such as $"+query.RowState, "%v", err)
 		return
 	}
 	if verb := statement.Verb(); verb != "UPDATE" && verb != "INSERT" {
 		v.Add(at, "write an UPDATE or INSERT", "the statement begins with %q", verb)
 	}
-	if slices.Contains(config.RowParameters, s.Key) {
+	if slices.Contains(query.RowParameters, s.Key) {
 		v.Add("source.key", "name it otherwise in source.query, with AS", "$%s is already a parameter of source.writeBack", s.Key)
 		return
 	}
@@ -115,7 +117,7 @@ func checkWriteBack(v *validator) {
 }
 
 // checkDatabase wants exactly one database.
-func checkDatabase(v *validator, at string, r *config.Rows) {
+func checkDatabase(v *validator, at string, r *query.Rows) {
 	var given []string
 	for _, db := range []struct {
 		key   string
@@ -144,7 +146,7 @@ func checkDatabase(v *validator, at string, r *config.Rows) {
 }
 
 // checkDsn wants exactly one place of a connection string.
-func checkDsn(v *validator, at string, from config.DSNFrom) {
+func checkDsn(v *validator, at string, from query.DSNFrom) {
 	given := 0
 	for _, is := range []bool{from.Env != "", from.File != "", from.Secret != nil} {
 		if is {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/document"
 	"github.com/corollary-dev/corollary/pkg/config/forms"
 )
@@ -48,7 +49,7 @@ func checkRoot(v *validator) {
 		v.form(forms.DNSLabel, "activation", v.Activation, v.Activation)
 	}
 	checkDelimiters(v)
-	const second, minute = config.Duration(time.Second), config.Duration(time.Minute)
+	const second, minute = common.Duration(time.Second), common.Duration(time.Minute)
 	if v.Retry.MinDelay < second {
 		v.Add("retry.minDelay", "write at least 1s", "%s is too short, a failure must wait", v.Retry.MinDelay)
 	}

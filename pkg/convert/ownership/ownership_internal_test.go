@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/yaml"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
@@ -256,7 +256,7 @@ func compileIn(t *testing.T, dir string) *convert.Converter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var conf config.Conversion
+	var conf conversion.Conversion
 	if err := yaml.Unmarshal(text, &conf); err != nil {
 		t.Fatal(err)
 	}

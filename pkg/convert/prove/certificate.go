@@ -16,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
@@ -63,10 +64,10 @@ type CertifiedLoss struct {
 const proofVersion = 1
 
 // Certify states what was proven.
-func Certify(c *convert.Converter, conf *config.Conversion, proof *Proof, seed uint64) *Certificate {
+func Certify(c *convert.Converter, conf *conversion.Conversion, proof *Proof, seed uint64) *Certificate {
 	made := &Certificate{
 		APIVersion: config.APIVersion,
-		Kind:       config.CertificateKind,
+		Kind:       conversion.CertificateKind,
 		Of:         c.Kind.String(),
 		Proof:      proofVersion,
 		Rules:      rulesDigest(conf),
@@ -103,7 +104,7 @@ var ErrProof = errors.New("it was proven by a release that proved less")
 
 // Matches returns nil if a certificate is about this conversion of these schemas. Otherwise the error says what has changed; it is
 // ErrSchemas or ErrProof where the conversion itself is the one that was proven.
-func Matches(c *convert.Converter, conf *config.Conversion, certificate *Certificate) error {
+func Matches(c *convert.Converter, conf *conversion.Conversion, certificate *Certificate) error {
 	if certificate.Of != c.Kind.String() {
 		return fmt.Errorf("the certificate is about %s, not about %s", certificate.Of, c.Kind)
 	}
@@ -167,7 +168,7 @@ func (c *Certificate) Recorded(crd *apiextensionsv1.CustomResourceDefinition) *a
 }
 
 // rulesDigest is over what decides how objects are converted.
-func rulesDigest(conf *config.Conversion) string {
+func rulesDigest(conf *conversion.Conversion) string {
 	rules := *conf
 	rules.Publish, rules.Migrate = "", ""
 	return digest(&rules)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/convert/generator"
 	"github.com/corollary-dev/corollary/pkg/convert/places"
@@ -47,9 +47,10 @@ func edited(t *testing.T) *convert.Converter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, problems := convert.Compile(&config.Conversion{Hub: "v1", Spokes: []config.Spoke{{Version: "v1beta1", Rules: []config.ConversionRule{
-		{Move: ".spec.e", Values: map[string]string{"big": "huge"}},
-	}}}, Preserve: &config.Preserve{Annotation: "example.com/kept"}},
+	c, problems := convert.Compile(&conversion.Conversion{Hub: "v1", Spokes: []conversion.Spoke{{Version: "v1beta1",
+		Rules: []conversion.ConversionRule{
+			{Move: ".spec.e", Values: map[string]string{"big": "huge"}},
+		}}}, Preserve: &conversion.Preserve{Annotation: "example.com/kept"}},
 		convert.Options{Kind: schema.GroupKind{Group: "example.com", Kind: "Thing"}, Versions: versions})
 	if len(problems) > 0 {
 		t.Fatal(problems[0])

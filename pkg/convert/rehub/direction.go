@@ -11,7 +11,7 @@ import (
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/rules"
@@ -60,13 +60,13 @@ const (
 var opposite = map[string]string{formMove: formMove, formWrap: formUnwrap, formUnwrap: formWrap, formForEach: formForEach}
 
 // directions reads the rules and steps of a spoke, or of the items of a list, whose schemas are s in the spoke and h in the hub.
-func directions(r *config.ConversionRule, s, h *structuralschema.Structural) (toHub, fromHub direction, err error) {
+func directions(r *conversion.ConversionRule, s, h *structuralschema.Structural) (toHub, fromHub direction, err error) {
 	for i := range r.Rules {
 		if err := readRule(&r.Rules[i], s, h, &toHub, &fromHub); err != nil {
 			return toHub, fromHub, err
 		}
 	}
-	for d, steps := range map[*direction][]config.ConversionStep{&toHub: r.ToHub, &fromHub: r.FromHub} {
+	for d, steps := range map[*direction][]conversion.ConversionStep{&toHub: r.ToHub, &fromHub: r.FromHub} {
 		for _, step := range steps {
 			if step.Set != "" {
 				to, err := fieldpath.Parse(step.Set)
@@ -88,7 +88,7 @@ func directions(r *config.ConversionRule, s, h *structuralschema.Structural) (to
 }
 
 // formOfRule is the form of a rule, with its path.
-func formOfRule(r *config.ConversionRule) (form, path string) {
+func formOfRule(r *conversion.ConversionRule) (form, path string) {
 	for _, f := range [][2]string{{formMove, r.Move}, {formWrap, r.Wrap}, {formUnwrap, r.Unwrap}, {formForEach, r.ForEach}} {
 		if f[1] != "" {
 			return f[0], f[1]
@@ -97,7 +97,7 @@ func formOfRule(r *config.ConversionRule) (form, path string) {
 	return formDefault, r.Default
 }
 
-func readRule(r *config.ConversionRule, s, h *structuralschema.Structural, toHub, fromHub *direction) error {
+func readRule(r *conversion.ConversionRule, s, h *structuralschema.Structural, toHub, fromHub *direction) error {
 	form, text := formOfRule(r)
 	from, err := fieldpath.Parse(text)
 	if err != nil {
@@ -118,7 +118,7 @@ func readRule(r *config.ConversionRule, s, h *structuralschema.Structural, toHub
 	there := assignment{to, source{from: from, change: change{form, r.Values}}}
 	back := assignment{from, source{from: to, change: change{opposite[form], inverted(r.Values)}}}
 	if form == formForEach {
-		items := config.ConversionRule{Rules: r.Rules, ToHub: r.ToHub, FromHub: r.FromHub}
+		items := conversion.ConversionRule{Rules: r.Rules, ToHub: r.ToHub, FromHub: r.FromHub}
 		toHubs, fromHubs, err := directions(&items, kinds.ItemOf(kinds.Field(s, from)), kinds.ItemOf(kinds.Field(h, to)))
 		if err != nil {
 			return err

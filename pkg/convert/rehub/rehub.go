@@ -8,7 +8,7 @@ import (
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -17,12 +17,12 @@ import (
 
 // Rehub writes a conversion, which must compile, with another one of its versions as the hub: the rules of that version are inverted, and
 // those of each other spoke are put in a row with them. problems name, by version, what cannot be said in rules: it is left out.
-func Rehub(conf *config.Conversion, hub string, versions []*kinds.Version) (*config.Conversion, []*convert.Problem, error) {
+func Rehub(conf *conversion.Conversion, hub string, versions []*kinds.Version) (*conversion.Conversion, []*convert.Problem, error) {
 	schemas := map[string]*structuralschema.Structural{}
 	for _, v := range versions {
 		schemas[v.Name] = v.Structural
 	}
-	n := slices.IndexFunc(conf.Spokes, func(s config.Spoke) bool { return s.Version == hub })
+	n := slices.IndexFunc(conf.Spokes, func(s conversion.Spoke) bool { return s.Version == hub })
 	switch {
 	case hub == conf.Hub:
 		return nil, nil, fmt.Errorf("%s is the hub already", hub)
@@ -40,7 +40,7 @@ func Rehub(conf *config.Conversion, hub string, versions []*kinds.Version) (*con
 	for i, s := range conf.Spokes {
 		if i == n {
 			back := invertedRule(*rulesOf(next))
-			made.Spokes = append(made.Spokes, config.Spoke{
+			made.Spokes = append(made.Spokes, conversion.Spoke{
 				Version: conf.Hub, Rules: back.Rules, ToHub: back.ToHub, FromHub: back.FromHub, Lost: next.Lost,
 			})
 			continue
@@ -59,13 +59,13 @@ func Rehub(conf *config.Conversion, hub string, versions []*kinds.Version) (*con
 }
 
 // rulesOf is all that a spoke has, as a rule without a form.
-func rulesOf(s config.Spoke) *config.ConversionRule {
-	return &config.ConversionRule{Rules: s.Rules, ToHub: s.ToHub, FromHub: s.FromHub}
+func rulesOf(s conversion.Spoke) *conversion.ConversionRule {
+	return &conversion.ConversionRule{Rules: s.Rules, ToHub: s.ToHub, FromHub: s.FromHub}
 }
 
 // invertedRule swaps the sides of a rule, or of all that a spoke has.
-func invertedRule(r config.ConversionRule) config.ConversionRule {
-	back := config.ConversionRule{Default: r.Default, Value: r.Value, Values: inverted(r.Values), ToHub: r.FromHub, FromHub: r.ToHub}
+func invertedRule(r conversion.ConversionRule) conversion.ConversionRule {
+	back := conversion.ConversionRule{Default: r.Default, Value: r.Value, Values: inverted(r.Values), ToHub: r.FromHub, FromHub: r.ToHub}
 	for _, inner := range r.Rules {
 		back.Rules = append(back.Rules, invertedRule(inner))
 	}
@@ -81,7 +81,7 @@ func invertedRule(r config.ConversionRule) config.ConversionRule {
 }
 
 // withForm sets the form of a rule and its paths; to may be empty, for the same.
-func withForm(r config.ConversionRule, form, from, to string) config.ConversionRule {
+func withForm(r conversion.ConversionRule, form, from, to string) conversion.ConversionRule {
 	switch form {
 	case formWrap:
 		r.Wrap = from
@@ -100,8 +100,8 @@ func withForm(r config.ConversionRule, form, from, to string) config.ConversionR
 
 // spoke puts the rules of a spoke and those of the next hub in a row. s, old and next are the schemas of the spoke, the hub that was, and
 // the next one.
-func (c *composer) spoke(from, through config.Spoke, s, old, next *structuralschema.Structural) (config.Spoke, error) {
-	made := config.Spoke{Version: from.Version}
+func (c *composer) spoke(from, through conversion.Spoke, s, old, next *structuralschema.Structural) (conversion.Spoke, error) {
+	made := conversion.Spoke{Version: from.Version}
 	toOld, fromOld, err := directions(rulesOf(from), s, old)
 	if err != nil {
 		return made, err
@@ -124,9 +124,9 @@ func (c *composer) spoke(from, through config.Spoke, s, old, next *structuralsch
 
 // written writes two directions as rules where they are each other's way back, as steps where not. s and h are the schemas of the spoke
 // and of the hub.
-func (c *composer) written(there, back direction, s, h *structuralschema.Structural) config.ConversionRule {
+func (c *composer) written(there, back direction, s, h *structuralschema.Structural) conversion.ConversionRule {
 	there.sets, back.sets = there.declared(h), back.declared(s)
-	var made config.ConversionRule
+	var made conversion.ConversionRule
 	taken := map[int]bool{}       // of back.sets
 	done := [2][]fieldpath.Path{} // the fields of the spoke and of the hub that rules are about
 	for _, a := range there.sets {
@@ -140,7 +140,7 @@ func (c *composer) written(there, back direction, s, h *structuralschema.Structu
 			}
 		case a.isDefault(back):
 			done[1] = append(done[1], a.to)
-			made.Rules = append(made.Rules, config.ConversionRule{Default: a.to.String(), Value: a.value.constant})
+			made.Rules = append(made.Rules, conversion.ConversionRule{Default: a.to.String(), Value: a.value.constant})
 		default:
 			made.ToHub = append(made.ToHub, c.step(a)...)
 		}
@@ -150,7 +150,7 @@ func (c *composer) written(there, back direction, s, h *structuralschema.Structu
 		case taken[i]:
 		case b.isDefault(there):
 			done[0] = append(done[0], b.to)
-			made.Rules = append(made.Rules, config.ConversionRule{Default: b.to.String(), Value: b.value.constant})
+			made.Rules = append(made.Rules, conversion.ConversionRule{Default: b.to.String(), Value: b.value.constant})
 		default:
 			made.FromHub = append(made.FromHub, c.step(b)...)
 		}
@@ -181,7 +181,7 @@ func (a assignment) isDefault(back direction) bool {
 }
 
 // rule is that of an assignment and its way back. ok is false where they change nothing.
-func (c *composer) rule(a, b assignment, s, h *structuralschema.Structural) (r config.ConversionRule, ok bool) {
+func (c *composer) rule(a, b assignment, s, h *structuralschema.Structural) (r conversion.ConversionRule, ok bool) {
 	form := a.value.change.form
 	if a.value.items != nil {
 		form = formForEach
@@ -193,7 +193,7 @@ func (c *composer) rule(a, b assignment, s, h *structuralschema.Structural) (r c
 }
 
 // step sets what an assignment does.
-func (c *composer) step(a assignment) []config.ConversionStep {
+func (c *composer) step(a assignment) []conversion.ConversionStep {
 	if a.value.items != nil {
 		c.problem("%s: its items are converted, and nothing converts them back", a.to)
 		return nil
@@ -206,11 +206,11 @@ func (c *composer) step(a assignment) []config.ConversionStep {
 			return nil
 		}
 	}
-	return []config.ConversionStep{{Set: a.to.String(), Expression: text}}
+	return []conversion.ConversionStep{{Set: a.to.String(), Expression: text}}
 }
 
 // removals are steps for the fields that are cleared, that rules are not about, and that the target would keep: it has fields of that name.
-func (d direction) removals(target *structuralschema.Structural, done []fieldpath.Path) []config.ConversionStep {
+func (d direction) removals(target *structuralschema.Structural, done []fieldpath.Path) []conversion.ConversionStep {
 	var paths []string
 	for _, p := range d.clears {
 		isSet := slices.ContainsFunc(d.sets, func(a assignment) bool { return p.HasPrefix(a.to) })
@@ -222,5 +222,5 @@ func (d direction) removals(target *structuralschema.Structural, done []fieldpat
 	if len(paths) == 0 {
 		return nil
 	}
-	return []config.ConversionStep{{Remove: paths}}
+	return []conversion.ConversionStep{{Remove: paths}}
 }

@@ -9,7 +9,7 @@ import (
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/spelling"
@@ -18,16 +18,16 @@ import (
 // Suggest drafts how a version converts to the hub and back, from their schemas alone: fields that seem to have another name or place,
 // values that are lists of one item on the other side, enums whose words differ, and types that can be converted. What it cannot tell is
 // left out: Compile finds it. guesses are the paths of the spoke whose rule a person should look at, with the reason.
-func Suggest(spoke, hub *kinds.Version) (draft config.Spoke, guesses map[string]string) {
+func Suggest(spoke, hub *kinds.Version) (draft conversion.Spoke, guesses map[string]string) {
 	guesses = map[string]string{}
 	d := &drafter{guesses: guesses}
 	rules := d.rules(spoke.Structural, hub.Structural, nil, false)
-	return config.Spoke{Version: spoke.Name, Rules: rules, ToHub: d.toHub, FromHub: d.fromHub}, guesses
+	return conversion.Spoke{Version: spoke.Name, Rules: rules, ToHub: d.toHub, FromHub: d.fromHub}, guesses
 }
 
 // Suspected are rules that Suggest does not draft, since too little speaks for them: fields of one type in one place that only one
 // version has.
-func Suspected(spoke, hub *kinds.Version) []config.ConversionRule {
+func Suspected(spoke, hub *kinds.Version) []conversion.ConversionRule {
 	d := &drafter{guesses: map[string]string{}}
 	d.rules(spoke.Structural, hub.Structural, nil, false)
 	return d.suspected
@@ -35,9 +35,9 @@ func Suspected(spoke, hub *kinds.Version) []config.ConversionRule {
 
 // drafter drafts rules and steps for an object, or for an item of a list or map.
 type drafter struct {
-	toHub, fromHub []config.ConversionStep
+	toHub, fromHub []conversion.ConversionStep
 	guesses        map[string]string // of all drafters of a spoke
-	suspected      []config.ConversionRule
+	suspected      []conversion.ConversionRule
 }
 
 // field is one that the other side does not have at that path.
@@ -47,8 +47,8 @@ type field struct {
 }
 
 // rules drafts what puts one object in the place of the other. above is where it is, for guesses; item: in a list or map.
-func (d *drafter) rules(s, h *structuralschema.Structural, above fieldpath.Path, item bool) []config.ConversionRule {
-	var rules []config.ConversionRule
+func (d *drafter) rules(s, h *structuralschema.Structural, above fieldpath.Path, item bool) []conversion.ConversionRule {
+	var rules []conversion.ConversionRule
 	var left, right []field
 	var walk func(s, h *structuralschema.Structural, at fieldpath.Path)
 	walk = func(s, h *structuralschema.Structural, at fieldpath.Path) {
@@ -76,17 +76,17 @@ func (d *drafter) rules(s, h *structuralschema.Structural, above fieldpath.Path,
 }
 
 // sameField drafts a rule for a field that both have at one path, with one type.
-func (d *drafter) sameField(p fieldpath.Path, mine, theirs *structuralschema.Structural, above fieldpath.Path) []config.ConversionRule {
+func (d *drafter) sameField(p fieldpath.Path, mine, theirs *structuralschema.Structural, above fieldpath.Path) []conversion.ConversionRule {
 	if s, h := kinds.ItemOf(mine), kinds.ItemOf(theirs); s != nil && h != nil {
 		inner := &drafter{guesses: d.guesses}
 		rules := inner.rules(s, h, slices.Concat(above, p), true)
 		if len(rules)+len(inner.toHub) == 0 {
 			return nil
 		}
-		return []config.ConversionRule{{ForEach: p.String(), Rules: rules, ToHub: inner.toHub, FromHub: inner.fromHub}}
+		return []conversion.ConversionRule{{ForEach: p.String(), Rules: rules, ToHub: inner.toHub, FromHub: inner.fromHub}}
 	}
 	if values := d.words(mine, theirs, slices.Concat(above, p)); values != nil {
-		return []config.ConversionRule{{Move: p.String(), Values: values}}
+		return []conversion.ConversionRule{{Move: p.String(), Values: values}}
 	}
 	return nil
 }
@@ -149,8 +149,8 @@ func (d *drafter) retype(p fieldpath.Path, mine, theirs *structuralschema.Struct
 		return
 	}
 	self := "self" + p.String()
-	d.toHub = append(d.toHub, config.ConversionStep{Set: p.String(), Expression: fmt.Sprintf("%s(%s)", to, self)})
-	d.fromHub = append(d.fromHub, config.ConversionStep{Set: p.String(), Expression: fmt.Sprintf("%s(%s)", from, self)})
+	d.toHub = append(d.toHub, conversion.ConversionStep{Set: p.String(), Expression: fmt.Sprintf("%s(%s)", to, self)})
+	d.fromHub = append(d.fromHub, conversion.ConversionStep{Set: p.String(), Expression: fmt.Sprintf("%s(%s)", from, self)})
 	d.guesses[slices.Concat(above, p).String()] = fmt.Sprintf("its type changes from %s to %s, and it may be missing", mine.Type, theirs.Type)
 }
 
@@ -169,7 +169,7 @@ const mostSuspected = 3
 
 // matches drafts rules for fields that only one side has: the likeliest pairs first, each field once. Objects without a counterpart
 // are looked into.
-func (d *drafter) matches(left, right []field, above fieldpath.Path) []config.ConversionRule {
+func (d *drafter) matches(left, right []field, above fieldpath.Path) []conversion.ConversionRule {
 	left, right = opened(left, nested(right)), opened(right, nested(left))
 	var pairs []match
 	for i, l := range left {
@@ -189,7 +189,7 @@ func (d *drafter) matches(left, right []field, above fieldpath.Path) []config.Co
 		}
 		return 0
 	})
-	var rules []config.ConversionRule
+	var rules []conversion.ConversionRule
 	takenLeft, takenRight := map[int]bool{}, map[int]bool{}
 	for _, m := range pairs {
 		if m.likeness < leastLikeness || takenLeft[m.left] || takenRight[m.right] {
@@ -197,7 +197,7 @@ func (d *drafter) matches(left, right []field, above fieldpath.Path) []config.Co
 		}
 		takenLeft[m.left], takenRight[m.right] = true, true
 		from, to := left[m.left].path, right[m.right].path
-		rule := config.ConversionRule{To: to.String()}
+		rule := conversion.ConversionRule{To: to.String()}
 		switch m.form {
 		case "wrap":
 			rule.Wrap = from.String()
@@ -210,7 +210,7 @@ func (d *drafter) matches(left, right []field, above fieldpath.Path) []config.Co
 		rules = append(rules, rule)
 		d.guesses[slices.Concat(above, from).String()] = "it is taken for " + to.String() + " by its name, place and type"
 	}
-	slices.SortFunc(rules, func(a, b config.ConversionRule) int {
+	slices.SortFunc(rules, func(a, b conversion.ConversionRule) int {
 		return strings.Compare(a.Move+a.Wrap+a.Unwrap, b.Move+b.Wrap+b.Unwrap)
 	})
 	d.suspect(untaken(left, takenLeft), untaken(right, takenRight))
@@ -234,7 +234,7 @@ func (d *drafter) suspect(left, right []field) {
 			ours, theirs := countOf(left, l.schema), countOf(right, l.schema)
 			if formOf(l.schema, r.schema) == "move" && min(ours, theirs) == 1 && max(ours, theirs) <= mostSuspected &&
 				l.path[:len(l.path)-1].Equal(r.path[:len(r.path)-1]) {
-				d.suspected = append(d.suspected, config.ConversionRule{Move: l.path.String(), To: r.path.String()})
+				d.suspected = append(d.suspected, conversion.ConversionRule{Move: l.path.String(), To: r.path.String()})
 			}
 		}
 	}

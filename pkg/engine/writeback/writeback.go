@@ -17,6 +17,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/query"
 	"github.com/corollary-dev/corollary/pkg/engine/metrics"
 	"github.com/corollary-dev/corollary/pkg/engine/work"
 	"github.com/corollary-dev/corollary/pkg/informers"
@@ -30,7 +31,7 @@ import (
 // Options are whose rows a Writer is for, and when it may write.
 type Options struct {
 	Operator string
-	Source   *config.Source
+	Source   *query.Source
 	Retry    config.Retry
 	// Objects read the connection string.
 	Objects dynamic.Interface
@@ -106,7 +107,7 @@ func New(o Options) *Writer {
 }
 
 // identityOf is the same for configs that write the same states to the same place.
-func identityOf(src *config.Source) string {
+func identityOf(src *query.Source) string {
 	text, err := json.Marshal([]any{src.WriteBack, src.WriteDSNFrom, src.Query, src.SQLite, src.Postgres, src.MySQL})
 	if err != nil {
 		panic("writing a source as JSON: " + err.Error()) // its values came from JSON: cannot happen

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/canonical"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/query"
 	"github.com/corollary-dev/corollary/pkg/engine/metrics"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
@@ -42,8 +42,8 @@ func TestWriteBackSpacing(t *testing.T) {
 // A reload loads the config anew: only what it says counts, not where it is in memory.
 func TestWriteBackIdentity(t *testing.T) {
 	of := func(secret string) string {
-		server := &config.DatabaseServer{DSNFrom: config.DSNFrom{Secret: &config.SecretKey{Namespace: "a", Name: secret, Key: "url"}}}
-		return identityOf(&config.Source{Rows: config.Rows{MySQL: server}, WriteBack: "UPDATE apps SET state = $state WHERE id = $id"})
+		server := &query.DatabaseServer{DSNFrom: query.DSNFrom{Secret: &query.SecretKey{Namespace: "a", Name: secret, Key: "url"}}}
+		return identityOf(&query.Source{Rows: query.Rows{MySQL: server}, WriteBack: "UPDATE apps SET state = $state WHERE id = $id"})
 	}
 	if first, again := of("x"), of("x"); first != again || first == of("y") {
 		t.Error("it does not depend on the Secret, or on more")

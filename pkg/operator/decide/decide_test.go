@@ -9,6 +9,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -35,7 +36,7 @@ func onePipeline(change func(*config.Operator)) *health.Checks {
 	op := &config.Operator{
 		Conventions: config.Conventions{Finalizer: "tools.example.com/cleanup", Pause: &config.Pause{Annotation: "tools.example.com/paused"}},
 		Status:      config.Status{Downstreams: ".status.downstreams"},
-		Retry:       config.Retry{MinDelay: config.Duration(5 * time.Second), MaxDelay: config.Duration(5 * time.Minute)},
+		Retry:       config.Retry{MinDelay: common.Duration(5 * time.Second), MaxDelay: common.Duration(5 * time.Minute)},
 		Downstreams: []config.Downstream{{
 			Name: "config", APIVersion: "v1", Kind: "ConfigMap",
 			AdoptionPolicy: config.AdoptNever, UpdatePolicy: config.UpdateApply, DeletionPolicy: config.DeletionDelete,

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
@@ -29,7 +30,7 @@ var beforeTarget = operator.Ref{Namespace: "apps", Name: "web-drain"}
 
 // before is a deletion.before.
 var before = config.Before{APIVersion: "v1", Kind: "ConfigMap", When: "self.spec.backup", OnFailure: config.BeforeHold, OnTimeout: config.BeforeHold,
-	Timeout: config.Duration(time.Hour)}
+	Timeout: common.Duration(time.Hour)}
 
 // beforePipeline is onePipeline with a deletion.before, with what change does to its config.
 func beforePipeline(t *testing.T, change func(*config.Operator)) *health.Checks {

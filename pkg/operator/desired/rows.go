@@ -14,12 +14,13 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/query"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // RowKind is the kind of upstreams that are rows. No API server serves it.
 func RowKind() *kinds.Kind {
-	gvk := schema.FromAPIVersionAndKind(config.APIVersion, config.RowKind)
+	gvk := schema.FromAPIVersionAndKind(config.APIVersion, query.RowKind)
 	return &kinds.Kind{GVK: gvk, GVR: gvk.GroupVersion().WithResource("rows")}
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/random"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
 )
@@ -12,8 +12,8 @@ import (
 // TestRandomText: a value has its length, every character of its set and no other, each about as often.
 func TestRandomText(t *testing.T) {
 	t.Parallel()
-	sets := []config.Charset{config.CharsetAlphanumeric, config.CharsetAlphabetic, config.CharsetNumeric,
-		config.CharsetHex, config.CharsetSymbols}
+	sets := []random.Charset{random.CharsetAlphanumeric, random.CharsetAlphabetic, random.CharsetNumeric,
+		random.CharsetHex, random.CharsetSymbols}
 	for _, set := range sets {
 		t.Run(string(set), func(t *testing.T) {
 			t.Parallel()

@@ -3,7 +3,7 @@ package report
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/query"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -19,7 +19,7 @@ type RowState struct {
 
 // Parameters are those of source.writeBack, beside the key.
 func (s RowState) Parameters() map[string]string {
-	return map[string]string{config.RowState: s.State, config.RowReady: s.Ready, config.RowReason: s.Reason, config.RowMessage: s.Message}
+	return map[string]string{query.RowState: s.State, query.RowReady: s.Ready, query.RowReason: s.Reason, query.RowMessage: s.Message}
 }
 
 // The states of a row.

@@ -14,6 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/config/query"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
@@ -126,7 +127,7 @@ func unmet(s *metav1.LabelSelector, have map[string]string) (list []struct{ want
 
 // deselected says why an upstream that has downstreams is not selected any more.
 func (e *explanation) deselected(ctx context.Context, f *preview.Finding, line func(string, ...any)) {
-	if f.Upstream.GetKind() == config.RowKind {
+	if f.Upstream.GetKind() == query.RowKind {
 		return // each downstream says that the query does not return it
 	}
 	i := slices.IndexFunc(e.Files, func(file *load.File) bool { return file.Metadata.Name == f.Operator })

@@ -1,10 +1,13 @@
-package config
+// Package lock has the types of files of kind Activation: the lock that says which one of several clusters writes.
+package lock
+
+import "github.com/corollary-dev/corollary/pkg/config/common"
 
 const (
 	// ActivationKind is the kind of a file that says which one of several clusters writes.
 	ActivationKind = "Activation"
-	// EveryCluster is the activation of an operator that writes in every cluster.
-	EveryCluster = "None"
+	// OnLostStandby has a process that lost the lock watch, and wait for it.
+	OnLostStandby = "Standby"
 )
 
 // Activation is a file of kind Activation: a lock outside of the clusters, whose holder is the active cluster. The operators of
@@ -15,7 +18,7 @@ type Activation struct {
 	// Kind is Activation.
 	Kind string `json:"kind"`
 	// Metadata names the activation: operators name it in their key activation.
-	Metadata Metadata `json:"metadata"`
+	Metadata common.Metadata `json:"metadata"`
 	// Lease makes the lock a Lease in a cluster that all others reach.
 	Lease *ActivationLease `json:"lease,omitempty"`
 	// Etcd makes the lock a key in etcd.
@@ -29,13 +32,13 @@ type Activation struct {
 	// Identity of this cluster, different from those of all others. Flag or environment override it: --activation-identity.
 	Identity string `json:"identity,omitempty"`
 	// LeaseDuration is how long the others wait after the last renewal before they take the lock: whole seconds. Default: 15s.
-	LeaseDuration Duration `json:"leaseDuration,omitempty"`
+	LeaseDuration common.Duration `json:"leaseDuration,omitempty"`
 	// RenewDeadline is how long after its last renewal was sent the active cluster still writes. Default: 10s.
-	RenewDeadline Duration `json:"renewDeadline,omitempty"`
+	RenewDeadline common.Duration `json:"renewDeadline,omitempty"`
 	// RetryPeriod is how often the lock is renewed. Default: 2s.
-	RetryPeriod Duration `json:"retryPeriod,omitempty"`
+	RetryPeriod common.Duration `json:"retryPeriod,omitempty"`
 	// OnLost is Standby (default: watch, and wait for the lock), or Exit: the process ends.
-	OnLost OnLost `json:"onLost,omitempty"`
+	OnLost string `json:"onLost,omitempty" enum:"Standby,Exit"`
 }
 
 // ActivationLease is a Lease in a cluster that all others reach.
@@ -106,7 +109,7 @@ type ActivationDNS struct {
 	// Resolver to ask: HOST:PORT, best a name server of the zone. Default: those of the system, in turn.
 	Resolver string `json:"resolver,omitempty"`
 	// Interval is how often the name is resolved. Default: retryPeriod.
-	Interval Duration `json:"interval,omitempty"`
+	Interval common.Duration `json:"interval,omitempty"`
 }
 
 // ActivationTLS names files, relative to this one. They are read again when they change.
@@ -127,12 +130,6 @@ type ActivationSecret struct {
 	Env string `json:"env,omitempty"`
 	// File is the path of a file, relative to this one. A line break at its end does not count.
 	File string `json:"file,omitempty"`
-}
-
-// ActivationToken names the annotation on downstreams that holds the fencing token.
-type ActivationToken struct {
-	// Annotation is the key of the annotation. It is not part of the hash, and is written only along with other changes.
-	Annotation string `json:"annotation" form:"key"`
 }
 
 // ActivationLocks are the keys of an Activation that say where its lock is.

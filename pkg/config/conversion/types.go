@@ -1,10 +1,17 @@
-package config
+// Package conversion has the types of conversions between the versions of a kind, and of files of kind Conversion.
+package conversion
+
+import "github.com/corollary-dev/corollary/pkg/config/common"
 
 const (
 	// ConversionKind is the kind of a file that converts a kind which no operator watches.
 	ConversionKind = "Conversion"
 	// CertificateKind is the kind of a file that says what was proven of a conversion.
 	CertificateKind = "ConversionCertificate"
+	// PublishVerify compares spec.conversion, which someone else writes.
+	PublishVerify = "Verify"
+	// MigrateAuto rewrites stored objects.
+	MigrateAuto = "Auto"
 )
 
 // Conversion says how objects of a custom kind are converted between its served versions: each spoke to the hub and back, so
@@ -18,10 +25,10 @@ type Conversion struct {
 	Preserve *Preserve `json:"preserve,omitempty"`
 	// Publish is Auto (default: spec.conversion of the CustomResourceDefinition is written and kept), or Verify: someone else
 	// writes it, such as a GitOps repository, and it is only compared.
-	Publish PublishPolicy `json:"publish,omitempty"`
+	Publish string `json:"publish,omitempty" enum:"Auto,Verify"`
 	// Migrate is Manual (default: corollary migrate), or Auto: when the CustomResourceDefinition stores another version than
 	// before, or stops serving one, the leader rewrites the stored objects.
-	Migrate MigratePolicy `json:"migrate,omitempty"`
+	Migrate string `json:"migrate,omitempty" enum:"Manual,Auto"`
 }
 
 // ConversionDocument is a file of kind Conversion: for a kind that no operator of these configs watches.
@@ -31,7 +38,7 @@ type ConversionDocument struct {
 	// Kind is Conversion.
 	Kind string `json:"kind"`
 	// Metadata names the conversion.
-	Metadata Metadata `json:"metadata"`
+	Metadata common.Metadata `json:"metadata"`
 	// For is the kind whose objects are converted.
 	For ConvertedKind `json:"for"`
 	// FieldManager is the field manager under which spec.conversion of the CustomResourceDefinition is written.

@@ -1,4 +1,7 @@
-package config
+// Package query has the types of queries whose rows are upstreams or inputs.
+package query
+
+import "github.com/corollary-dev/corollary/pkg/config/common"
 
 // RowKind is the kind of upstreams that are rows of a query, in APIVersion. No API server has it: it is the kind that case
 // files, owner marks and commands name.
@@ -34,7 +37,7 @@ type Rows struct {
 	// Changes says how changed rows are noticed.
 	Changes Changes `json:"changes,omitempty"`
 	// Timeout bounds one execution of a statement. Default: 30s.
-	Timeout Duration `json:"timeout,omitempty"`
+	Timeout common.Duration `json:"timeout,omitempty"`
 	// MaxRows is how many rows the query may return (default 10000); a result with more is refused as a whole.
 	MaxRows *int `json:"maxRows,omitempty" min:"1" max:"1000000"`
 }
@@ -88,14 +91,14 @@ type Changes struct {
 	// Listen is a channel of PostgreSQL: a NOTIFY on it executes the query at once.
 	Listen string `json:"listen,omitempty"`
 	// Poll is how often the query is executed, at least 1s. Default: 30s.
-	Poll Duration `json:"poll,omitempty"`
+	Poll common.Duration `json:"poll,omitempty"`
 	// Cursor is a column whose value grows with each change of a row, such as updated_at or a version: only rows are read that may have
 	// changed.
 	Cursor string `json:"cursor,omitempty"`
 	// Overlap is how long a transaction may take between setting the cursor and its commit to be noticed at once. Default: 1m.
-	Overlap Duration `json:"overlap,omitempty"`
+	Overlap common.Duration `json:"overlap,omitempty"`
 	// Full is how often all rows are read nevertheless, which finds deleted rows and what the cursor misses. Default: 10m.
-	Full Duration `json:"full,omitempty"`
+	Full common.Duration `json:"full,omitempty"`
 }
 
 // Deletes limits how many downstreams one result may delete, because it lacks their rows, until that is confirmed as any change

@@ -1,4 +1,5 @@
-package config
+// Package random has the types of random values of Secrets.
+package random
 
 import (
 	"strings"
@@ -14,7 +15,7 @@ type Generated struct {
 	// Length is the number of characters (default 32).
 	Length *int `json:"length,omitempty" min:"1" max:"4096"`
 	// Charset is alphanumeric (default), alphabetic, numeric, hex, or symbols (also punctuation, without quotes and backslashes).
-	Charset Charset `json:"charset,omitempty"`
+	Charset Charset `json:"charset,omitempty" enum:"alphanumeric,alphabetic,numeric,hex,symbols"`
 }
 
 // Charset names the characters of a generated value.
