@@ -43,7 +43,7 @@ func TestNarrowedAgain(t *testing.T) {
 					case "is wider":
 						r = r.become(how, conf)
 					case "asks for the new value":
-						r = r.become(how, strings.NewReplacer(`"yes"`, `"no"`, "'yes'", "'no'").Replace(narrow))
+						r = r.become(how, watched(conf, strings.NewReplacer(`"yes"`, `"no"`, "'yes'", "'no'").Replace(selection)))
 					default:
 						r = r.become(how, replaceOnce(t, conf, "status:\n", "status:\n  enabled: false\n"))
 					}
@@ -52,6 +52,7 @@ func TestNarrowedAgain(t *testing.T) {
 					r.become(how, narrow)
 					<-time.After(10 * time.Minute)
 					mustExist(t, configMaps, ns, "a", "only the config has changed")
+					waitCondition(t, widgets, ns, "a", "Ready", "Unknown")
 				}))
 			}
 		}

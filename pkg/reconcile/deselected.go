@@ -54,7 +54,7 @@ func (r *Reconciler) findLeftBehind(before *Reconciler) {
 // process that uses the same conventions may select it, and then overwrites that.
 func (r *reconciliation) reportLeftover(ctx context.Context) {
 	if !r.isLeftOver() || r.isCounting() || r.Pipeline.HasRows() || !r.Pipeline.StatusEnabled() || report.SaysLeftover(r.Pipeline.Settings, r.upstream) ||
-		!report.SaysItIsKept(r.Pipeline.Settings, r.upstream) {
+		!report.SaysItIsKept(r.Pipeline.Settings, r.upstream) && len(r.owned()) == 0 {
 		return
 	}
 	ctx, leave, ok := r.enterShard(ctx)
