@@ -27,12 +27,7 @@ func (e *explanation) take(ctx context.Context, p *compile.Pipeline, f *preview.
 		up.Downstreams = append(up.Downstreams, e.downstream(ctx, p, f, c, stateIn(recorded, p, c), brief))
 	}
 	for _, r := range f.Forgotten {
-		says := "the status records it for"
-		if r.State == "" {
-			says = "it says that it is of"
-		}
-		up.LeftOver = append(up.LeftOver, fmt.Sprintf("%s: left over: %s downstream %s, which the config no longer "+
-			"has, or has with another kind", findings.Forgotten(r), says, r.Name))
+		up.LeftOver = append(up.LeftOver, fmt.Sprintf("%s: left over: %s", findings.Forgotten(r), findings.WhyForgotten(r)))
 	}
 }
 

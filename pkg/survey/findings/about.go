@@ -57,7 +57,16 @@ func Upstream(pl *compile.Pipeline, f *preview.Finding) Object {
 	return up
 }
 
-// Forgotten names an object that only the status records.
+// WhyForgotten says of which downstream an object is that the config has forgotten, and how that is known.
+func WhyForgotten(r preview.Forgotten) string {
+	says := "the status records it for"
+	if r.State == "" {
+		says = "it says that it is of"
+	}
+	return says + " downstream " + r.Name + ", which the config no longer has, or has with another kind"
+}
+
+// Forgotten names an object that only the status records, or that only says itself of which downstream it is.
 func Forgotten(r preview.Forgotten) Object {
 	return Object{schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), operator.Ref{Namespace: r.Namespace, Name: r.ObjectName},
 		string(r.UID)}

@@ -1,7 +1,6 @@
 package findings
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -67,8 +66,7 @@ func Items(pl *compile.Pipeline, f *preview.Finding) []Item {
 // ForgottenItems are the objects that only the status of an upstream records.
 func ForgottenItems(pl *compile.Pipeline, f *preview.Finding) (list []Item) {
 	for _, r := range f.Forgotten {
-		about := aboutForgotten(pl, f, r, fmt.Sprintf("the status records it for downstream %s, which the config no longer has, or has with "+
-			"another kind", r.Name))
+		about := aboutForgotten(pl, f, r, WhyForgotten(r))
 		list = append(list, Item{About: about, Action: ActionLeftover, Note: r.Note})
 	}
 	return list
