@@ -23,18 +23,20 @@ import (
 // locks. It implements runtime.Object and metav1.Object, as the cache of a watch requires.
 type Live struct {
 	NoMetadata
-	APIVersion, Kind string
-	Namespace, Name  string
-	UID              types.UID
-	ResourceVersion  string
-	Generation       int64
-	// Created is the metadata.creationTimestamp, in seconds since 1970; 0 if there is none.
-	Created int64
+	Identity
 	// Hash is the value of the hash key, or else of the previous one, or "".
 	Hash string
 	// Owners are the metadata.ownerReferences.
 	Owners []OwnerRef
 	Marks
+	Projection
+	// Status and StatusMessage are the result of kstatus for the whole object, generation included. The message of a Current
+	// object has no further information and is omitted; that of a Terminating one names its finalizers.
+	Status        kstatus.Status
+	StatusMessage string
+	// Kept is what the view's Keep selects, or the whole object without managedFields; nil for nothing. It must not be changed.
+	Kept map[string]any
+
 	// MarkApplied means that our manager, or the previous one, owns OwnerMark by apply. See OwnerRef.Applied.
 	MarkApplied bool
 	// MarkTheirs means that another manager owns OwnerMark by apply.
@@ -44,37 +46,45 @@ type Live struct {
 	// Unselected means that the object lacks the labels that its watch selects. It is never true in a watch; other readers set
 	// it.
 	Unselected bool
-	// Shape is a digest of which fields we own, without their values. It can be compared within one process; see managed.Fields.Shape.
-	Shape uint32
+	// Deleting means that the object has a deletionTimestamp.
+	Deleting bool
+	// StatusWritten means that the status of the object was written.
+	StatusWritten bool
+	// HasPreviousNames means that the object uses a name of View.Previous.
+	HasPreviousNames bool
+}
+
+// Identity says which object it is, and which state of it.
+type Identity struct {
+	APIVersion, Kind string
+	Namespace, Name  string
+	UID              types.UID
+	ResourceVersion  string
+	Generation       int64
+	// Created is the metadata.creationTimestamp, in seconds since 1970; 0 if there is none.
+	Created int64
+}
+
+// Projection is what managedFields say of our fields.
+type Projection struct {
 	// P is the digest of the projection: the live values of our fields, with whole exclusive fields and without initial fields.
 	// It is zero if Managed is false.
 	P canonical.Sum
-	// Initial has the state of each initial field of the view, in the same order.
-	Initial []InitialField
-	// Secret is what is kept of a Secret; nil for any other kind.
-	Secret *Secret
-	// Status and StatusMessage are the result of kstatus for the whole object, generation included. The message of a Current
-	// object has no further information and is omitted; that of a Terminating one names its finalizers.
-	Status        kstatus.Status
-	StatusMessage string
-	// Kept is what the view's Keep selects, or the whole object without managedFields; nil for nothing. It must not be changed.
-	Kept map[string]any
-
-	// Deleting means that the object has a deletionTimestamp.
-	Deleting bool
+	// Shape is a digest of which fields we own, without their values. It can be compared within one process; see managed.Fields.Shape.
+	Shape uint32
 	// Managed means that our manager, or the previous one, has applied to the object.
 	Managed bool
 	// CoOwned means that another manager owns one of our fields too, so that omitting it would not remove it.
 	CoOwned bool
 	// Extra means that an exclusive field has keys that we do not own.
 	Extra bool
-	// StatusWritten means that the status of the object was written.
-	StatusWritten bool
 	// NeedsTakeover means that a manager of View.TakeoverManagers has an entry for the object itself, which must become ours
 	// before the next apply.
 	NeedsTakeover bool
-	// HasPreviousNames means that the object uses a name of View.Previous.
-	HasPreviousNames bool
+	// Initial has the state of each initial field of the view, in the same order.
+	Initial []InitialField
+	// Secret is what is kept of a Secret; nil for any other kind.
+	Secret *Secret
 }
 
 // Marks are the annotations that say whose an object is.
@@ -118,15 +128,17 @@ type OwnerRef struct {
 func (v *View) live(u *unstructured.Unstructured) *Live {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	l := &Live{
-		APIVersion:      intern(text(u.Object, "apiVersion")),
-		Kind:            intern(text(u.Object, "kind")),
-		Namespace:       intern(text(metadata, "namespace")),
-		Name:            text(metadata, "name"),
-		UID:             types.UID(text(metadata, "uid")),
-		ResourceVersion: text(metadata, "resourceVersion"),
-		Hash:            cmp.Or(v.Hash.read(metadata), v.Previous.Hash.read(metadata)),
-		Owners:          ownerRefs(metadata),
-		Deleting:        text(metadata, "deletionTimestamp") != "",
+		Identity: Identity{
+			APIVersion:      intern(text(u.Object, "apiVersion")),
+			Kind:            intern(text(u.Object, "kind")),
+			Namespace:       intern(text(metadata, "namespace")),
+			Name:            text(metadata, "name"),
+			UID:             types.UID(text(metadata, "uid")),
+			ResourceVersion: text(metadata, "resourceVersion"),
+		},
+		Hash:     cmp.Or(v.Hash.read(metadata), v.Previous.Hash.read(metadata)),
+		Owners:   ownerRefs(metadata),
+		Deleting: text(metadata, "deletionTimestamp") != "",
 	}
 	l.Generation, _ = metadata["generation"].(int64)
 	if created, err := time.Parse(time.RFC3339, text(metadata, "creationTimestamp")); err == nil {

@@ -41,7 +41,8 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &drift.Live{
-		APIVersion: "apps/v1", Kind: "Deployment", Namespace: "apps", Name: "web", UID: "u-1", ResourceVersion: "42", Generation: 7,
+		Identity: drift.Identity{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "apps", Name: "web", UID: "u-1", ResourceVersion: "42",
+			Generation: 7},
 		Hash: "v1-abc", Marks: drift.Marks{OwnerMark: "mark"},
 		Owners: []drift.OwnerRef{{Kind: "Appoperator", Name: "web", UID: "u-0", Controller: true},
 			{Kind: "ConfigMap", Name: "other", UID: "u-9"}},

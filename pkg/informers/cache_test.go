@@ -22,7 +22,7 @@ func TestCountDownstreams(t *testing.T) {
 	watching := func(names ...string) *sharedWatch {
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 		for _, name := range names {
-			if err := indexer.Add(&drift.Live{Name: name, UID: types.UID(name), Namespace: "n"}); err != nil {
+			if err := indexer.Add(&drift.Live{Identity: drift.Identity{Name: name, UID: types.UID(name), Namespace: "n"}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -180,7 +180,7 @@ func TestSweepKeepsWhatCameBack(t *testing.T) {
 		view, ring := &drift.View{}, shards.Ring{N: 1}
 		plain := cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers)
 		late := lateIndexer{plain, sync.OnceFunc(func() {
-			back := &drift.Live{Name: "a", Namespace: "n", ResourceVersion: "2", Owners: []drift.OwnerRef{{UID: "mine"}}}
+			back := &drift.Live{Identity: drift.Identity{Name: "a", Namespace: "n", ResourceVersion: "2"}, Owners: []drift.OwnerRef{{UID: "mine"}}}
 			if err := plain.Update(back); err != nil {
 				t.Error(err)
 			}
@@ -188,7 +188,7 @@ func TestSweepKeepsWhatCameBack(t *testing.T) {
 		shared := &sharedWatch{informer: informerOf{indexer: late}}
 		shared.filter = &shardFilter{set: NewShardSet(ring, 0), view: view, cached: shared.cached}
 		shared.filter.keys = shared.filter.set.markedBy(view, "")
-		if err := plain.Add(&drift.Live{Name: "a", Namespace: "n", ResourceVersion: "1"}); err != nil {
+		if err := plain.Add(&drift.Live{Identity: drift.Identity{Name: "a", Namespace: "n", ResourceVersion: "1"}}); err != nil {
 			t.Fatal(err)
 		}
 		shared.filter.event(watch.Event{Type: watch.Modified, Object: object("a", "2", true)}, nil, listed)

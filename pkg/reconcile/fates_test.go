@@ -14,7 +14,7 @@ import (
 func TestWhatBecameOfAnObject(t *testing.T) {
 	at, now := operator.Ref{Namespace: "ns", Name: "a"}, time.Now()
 	live := func(uid types.UID, version string, deleting bool) *drift.Live {
-		return &drift.Live{UID: uid, Namespace: at.Namespace, Name: at.Name, ResourceVersion: version, Deleting: deleting}
+		return &drift.Live{Identity: drift.Identity{UID: uid, Namespace: at.Namespace, Name: at.Name, ResourceVersion: version}, Deleting: deleting}
 	}
 	older, terminating, another := live("u", "7", false), live("u", "9", true), live("v", "12", false)
 	released, changed := live("u", "9", false), live("u", "11", false)

@@ -86,7 +86,7 @@ func (r *reconciliation) tryRead(ctx context.Context, w witness) (live *drift.Li
 
 // noteUnread notes an object that may exist: what it comes after stays, and the status goes on recording it.
 func (r *reconciliation) noteUnread(w witness) {
-	live := &drift.Live{Namespace: w.at.Namespace, Name: w.at.Name, UID: w.uid, Unselected: true}
+	live := &drift.Live{Identity: drift.Identity{Namespace: w.at.Namespace, Name: w.at.Name, UID: w.uid}, Unselected: true}
 	for _, rec := range r.recorded() {
 		if rec.UID == w.uid {
 			live.Hash = rec.Hash

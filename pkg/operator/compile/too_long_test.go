@@ -76,7 +76,7 @@ func TestReportTookTooLong(t *testing.T) {
 				up := listed()
 				w := p.Render(t.Context(), up, desired.Inputs{})
 				results := []operator.Result{{Outcome: operator.Outcome{State: operator.StateInSync},
-					Live: &drift.Live{UID: "1", Name: "page", Namespace: "b", Status: kstatus.CurrentStatus}}}
+					Live: &drift.Live{Identity: drift.Identity{UID: "1", Name: "page", Namespace: "b"}, Status: kstatus.CurrentStatus}}}
 				report := p.Report(t.Context(), up, desired.Inputs{}, w, results, nil, nil, metav1.Now())
 				if report.TookTooLong != want || w.TookTooLong() {
 					t.Errorf("took too long: %v, want %v: %v", report.TookTooLong, want, report.Conditions)
@@ -109,7 +109,8 @@ func TestDeletionTookTooLong(t *testing.T) {
 				up, now := listed(), metav1.Now()
 				up.SetDeletionTimestamp(&now)
 				d := decide.Deletion(p.Settings, operator.Input{Upstream: up, HasFinalizer: true, Now: now.Time,
-					Before: operator.BeforeFacts{Made: "2", Progress: p.BeforeProgress(up, desired.Inputs{}), Live: &drift.Live{UID: "2", Name: "before", Namespace: "b", Deleting: busy}}})
+					Before: operator.BeforeFacts{Made: "2", Progress: p.BeforeProgress(up, desired.Inputs{}),
+						Live: &drift.Live{Identity: drift.Identity{UID: "2", Name: "before", Namespace: "b"}, Deleting: busy}}})
 				switch {
 				case d.Before == nil || d.Before.State != want:
 					t.Errorf("busy %v: %v", busy, d.Before)

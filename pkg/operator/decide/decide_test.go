@@ -66,8 +66,9 @@ func upstreamObject() *unstructured.Unstructured {
 }
 
 func ourLive() *drift.Live {
-	return &drift.Live{Namespace: "apps", Name: "web", UID: liveUID, ResourceVersion: "7", Hash: hash, P: wanted, Managed: true,
-		Owners: []drift.OwnerRef{{Kind: "Thing", Name: "web", UID: upstreamUID, Controller: true, Applied: true}}}
+	return &drift.Live{Identity: drift.Identity{Namespace: "apps", Name: "web", UID: liveUID, ResourceVersion: "7"}, Hash: hash,
+		Projection: drift.Projection{P: wanted, Managed: true},
+		Owners:     []drift.OwnerRef{{Kind: "Thing", Name: "web", UID: upstreamUID, Controller: true, Applied: true}}}
 }
 
 // unrecorded has an input's object known to nobody but the API server; forged has its mark written by someone else.

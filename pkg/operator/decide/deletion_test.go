@@ -76,7 +76,8 @@ func deleted() operator.Input {
 }
 
 func beforeLive(done string) *drift.Live {
-	return &drift.Live{Namespace: beforeTarget.Namespace, Name: beforeTarget.Name, UID: beforeUID, ResourceVersion: "9", Hash: marks.BeforeHashPrefix + hash, Managed: true,
+	return &drift.Live{Identity: drift.Identity{Namespace: beforeTarget.Namespace, Name: beforeTarget.Name, UID: beforeUID, ResourceVersion: "9"},
+		Hash: marks.BeforeHashPrefix + hash, Projection: drift.Projection{Managed: true},
 		Owners: []drift.OwnerRef{{Kind: "Thing", Name: "web", UID: upstreamUID, Controller: true, Applied: true}},
 		Kept: map[string]any{"data": map[string]any{"done": done},
 			"metadata": map[string]any{"finalizers": []any{"tools.example.com/cleanup"}}}}

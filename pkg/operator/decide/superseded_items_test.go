@@ -17,7 +17,7 @@ import (
 func TestSupersededItems(t *testing.T) {
 	missing := func(in *operator.Input) { in.Facts[1].Live, in.Facts[1].RecordedHash = nil, "" }
 	foreign := func(in *operator.Input) {
-		in.Facts[1] = operator.Facts{Live: &drift.Live{UID: "x"}, WantedSince: in.Facts[1].WantedSince}
+		in.Facts[1] = operator.Facts{Live: &drift.Live{Identity: drift.Identity{UID: "x"}}, WantedSince: in.Facts[1].WantedSince}
 	}
 	const unknown, before, same, after = 0, 1, 2, 3 // the sibling was wanted before the item disappeared, since then, or later
 	for _, row := range []struct {

@@ -38,21 +38,24 @@ func targetWorlds() []world {
 		{"terminating", "it is created again once it is gone", func(in *operator.Input) { in.Facts[0].Live.Deleting = true }},
 		{"foreign", "an object without our mark is not taken unless the config says so, and nobody else owns it",
 			func(in *operator.Input) {
-				in.Facts[0] = operator.Facts{Live: &drift.Live{Namespace: "apps", Name: "web", UID: "x"}}
+				in.Facts[0] = operator.Facts{Live: &drift.Live{Identity: drift.Identity{Namespace: "apps", Name: "web", UID: "x"}}}
 			}},
 		{"a second owner", "somebody added an owner, and the upstream that it was made for is gone", func(in *operator.Input) {
-			live := &drift.Live{Namespace: "apps", Name: "web", UID: "x", Managed: true, Hash: hash}
+			live := &drift.Live{Identity: drift.Identity{Namespace: "apps", Name: "web", UID: "x"}, Projection: drift.Projection{Managed: true}, Hash: hash}
 			live.Owners = []drift.OwnerRef{{Kind: "ConfigMap", Name: "other", UID: "other-1"}}
 			in.Facts[0] = operator.Facts{Live: live}
 		}},
 		{"foreign, with a controller", "that is respected even where adoption is allowed", func(in *operator.Input) {
-			in.Facts[0] = operator.Facts{Live: &drift.Live{Namespace: "apps", UID: "x", Owners: []drift.OwnerRef{{Kind: "Thing", Name: "else", UID: "up-2", Controller: true}}}}
+			in.Facts[0] = operator.Facts{Live: &drift.Live{Identity: drift.Identity{Namespace: "apps", UID: "x"},
+				Owners: []drift.OwnerRef{{Kind: "Thing", Name: "else", UID: "up-2", Controller: true}}}}
 		}},
 		{"another operator's", "its owner annotation says so, whatever the key is", func(in *operator.Input) {
-			in.Facts[0] = operator.Facts{Live: &drift.Live{Namespace: "apps", UID: "x", Owners: []drift.OwnerRef{{Name: "apps/else (annotation example.com/by)", UID: "up-2", Controller: true}}}}
+			in.Facts[0] = operator.Facts{Live: &drift.Live{Identity: drift.Identity{Namespace: "apps", UID: "x"},
+				Owners: []drift.OwnerRef{{Name: "apps/else (annotation example.com/by)", UID: "up-2", Controller: true}}}}
 		}},
 		{"marked by an earlier name of our annotation", "it is this upstream's own", func(in *operator.Input) {
-			in.Facts[0] = operator.Facts{Live: &drift.Live{Namespace: "apps", UID: "x", Owners: []drift.OwnerRef{{Name: "apps/web (annotation example.com/by)", UID: upstreamUID, Controller: true}}}}
+			in.Facts[0] = operator.Facts{Live: &drift.Live{Identity: drift.Identity{Namespace: "apps", UID: "x"},
+				Owners: []drift.OwnerRef{{Name: "apps/web (annotation example.com/by)", UID: upstreamUID, Controller: true}}}}
 		}},
 		{"two upstreams, one target", "the second is in conflict, even where its status claims the object", func(in *operator.Input) {
 			in.Facts[0].Live.Owners[0].UID, in.Facts[0].Live.Owners[0].Name = "up-2", "else"
@@ -202,7 +205,9 @@ func finalizerWorlds() []world {
 		{"in sync", "nothing else cleans up across namespaces; a finalizer that guards nothing only gets stuck", func(*operator.Input) {}},
 		{"absent", "the finalizer comes before anything is made", func(in *operator.Input) { in.Facts[0].Live = nil }},
 		{"conflict", "it makes nothing that needs one; each attempt would remove it and add it again",
-			func(in *operator.Input) { in.Facts[0] = operator.Facts{Live: &drift.Live{UID: "x"}} }},
+			func(in *operator.Input) {
+				in.Facts[0] = operator.Facts{Live: &drift.Live{Identity: drift.Identity{UID: "x"}}}
+			}},
 		{"invalid", "existing objects are left alone, and so is what guards them", func(in *operator.Input) {
 			in.Desired = &operator.Desired{Invalid: []string{""}, Objects: []operator.DesiredObject{{}}}
 		}},
@@ -228,7 +233,8 @@ func finalizerWorlds() []world {
 // leftoverWorlds are those of an object of ours that is at no target. Its successor is in sync unless the world says otherwise.
 func leftoverWorlds() []world {
 	foreign := func(in *operator.Input) {
-		in.Facts[0] = operator.Facts{Live: &drift.Live{UID: "x", Managed: true, Marks: drift.Marks{OwnerMark: "apps/other/up-2"}}}
+		in.Facts[0] = operator.Facts{Live: &drift.Live{Identity: drift.Identity{UID: "x"}, Projection: drift.Projection{Managed: true},
+			Marks: drift.Marks{OwnerMark: "apps/other/up-2"}}}
 	}
 	old := func(in *operator.Input) {
 		live := ourLive()
@@ -239,7 +245,9 @@ func leftoverWorlds() []world {
 		{"the successor exists", "after a rename the old one goes", func(*operator.Input) {}},
 		{"the successor is being created", "the old one serves until the new one exists", func(in *operator.Input) { in.Facts[0].Live = nil }},
 		{"the successor is in conflict", "a failure takes nothing away",
-			func(in *operator.Input) { in.Facts[0] = operator.Facts{Live: &drift.Live{UID: "x"}} }},
+			func(in *operator.Input) {
+				in.Facts[0] = operator.Facts{Live: &drift.Live{Identity: drift.Identity{UID: "x"}}}
+			}},
 		{"another upstream has the name", "nothing is deleted for a name", foreign},
 		{"the successor is deleted again and again", "a contested successor that does not exist takes nothing away",
 			func(in *operator.Input) { in.Facts[0] = operator.Facts{Spaced: time.Second} }},
