@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/engine/loading"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/informers/connections"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
@@ -68,7 +69,7 @@ type Engine struct {
 	// renderSlots limit how many expensive upstreams of all operators are rendered at once.
 	renderSlots chan struct{}
 	absences    *discovered.Absences
-	shards      *shardLoader // nil without shards
+	shards      *loading.Loader // nil without shards
 
 	reloading chan struct{} // has room for one: one reload at a time
 	mu        sync.Mutex
@@ -104,7 +105,7 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*load.File, o Options) (
 	if e.elected == nil {
 		e.elected = mgr.Elected()
 	}
-	e.shards = newShardLoader(e)
+	e.shards = loading.New(o.Shards, e.informers.Drop, e.startingOperators)
 	e.recorder = func(name string) events.EventRecorder { return Recorder{mgr.GetEventRecorder(name)} }
 	for _, f := range files {
 		e.operators[f.Metadata.Name] = e.newOperator(f)

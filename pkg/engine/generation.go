@@ -258,7 +258,11 @@ func kindsOf(p *compile.Pipeline) []kinds.Kind {
 // kind is gone, the operator starts over; any other kind that may have gone or changed is checked.
 func (s *session) onWatchResult(key informers.Key, err error, gone context.CancelCauseFunc) {
 	if errors.Is(err, informers.ErrUnfiltered) {
-		s.noteUnfiltered(key)
+		metrics.SetUnfiltered(s.operator.name)
+		s.unfiltered.Do(func() {
+			s.operator.log.Info("the API server does not filter by shard: objects of other shards are received and dropped; "+
+				"its feature gate ShardedListAndWatch filters them", "resource", key.String())
+		})
 		return
 	}
 	if key.GVR == s.pipeline.Upstream.GVR {

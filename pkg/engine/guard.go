@@ -33,7 +33,7 @@ func (s *session) guardHost() *guard.Host {
 		},
 	}
 	if s.shards != nil && s.engine.options.Board != nil {
-		h.Processes = &guard.Processes{Board: s.engine.options.Board(s.operator.name), Owned: s.shards.owned, Config: s.generation.digest, Held: s.shards.Held, UID: s.uidOf}
+		h.Processes = &guard.Processes{Board: s.engine.options.Board(s.operator.name), Owned: s.engine.options.Shards, Config: s.generation.digest, Held: s.shards.Held, UID: s.uidOf}
 	}
 	return h
 }
@@ -47,7 +47,7 @@ func (s *session) countUpstream(ctx context.Context, ref operator.Ref) (after ti
 		if !failed { // also after a panic: what cannot be counted is not acted on either
 			tally.Note(ref, c)
 		}
-		if !s.shards.mayEnter(uid) { // its shard may have been dropped before that
+		if !s.shards.MayEnter(uid) { // its shard may have been dropped before that
 			tally.Note(ref, guard.Counted{})
 		}
 	}()
@@ -77,7 +77,7 @@ func (s *session) passGuard(live context.Context) bool {
 			cleans = now
 			s.Add(informers.PriorityBulk, 0, s.cache.Upstreams()...)
 		}
-		if refs, _ := s.shards.takeLoaded(tally.Expect); len(refs) > 0 { // shards that were gained meanwhile
+		if refs, _ := s.shards.TakeLoaded(tally.Expect); len(refs) > 0 { // shards that were gained meanwhile
 			s.Add(informers.PriorityBulk, 0, refs...)
 		}
 		found, text := w.Look(live)
@@ -146,7 +146,7 @@ func (s *session) uidOf(ref operator.Ref) types.UID {
 func (s *session) dropLost() {
 	lost := func(ref operator.Ref) bool {
 		uid := s.uidOf(ref)
-		return uid == "" || !s.shards.owned.Has(s.shards.Of(uid))
+		return uid == "" || !s.engine.options.Shards.Has(s.shards.Of(uid))
 	}
 	s.batch.Drop(lost)
 	s.tally.Load().Drop(lost)

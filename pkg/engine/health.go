@@ -306,3 +306,19 @@ func (e *Engine) Reloaded(req *http.Request) error {
 	}
 	return errors.Join(problems...)
 }
+
+// startingOperators are those whose watches may not be open yet.
+func (e *Engine) startingOperators() map[string]bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	starting := map[string]bool{}
+	for _, o := range e.operators {
+		o.mu.Lock()
+		switch o.current.condition.Reason {
+		case state.ReasonStarting, state.ReasonUnavailable, state.ReasonSyncing:
+			starting[o.name] = true
+		}
+		o.mu.Unlock()
+	}
+	return starting
+}

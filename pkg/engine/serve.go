@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/engine/loading"
 	"github.com/corollary-dev/corollary/pkg/engine/metrics"
 	"github.com/corollary-dev/corollary/pkg/engine/state"
 	"github.com/corollary-dev/corollary/pkg/engine/work"
@@ -40,7 +41,7 @@ type session struct {
 	pool       *work.Pool
 	tally      atomic.Pointer[guard.Tally] // of what the workers count
 	batch      guard.Batch
-	shards     *sessionShards          // nil without shards
+	shards     *loading.Shards         // nil without shards
 	gone       context.CancelCauseFunc // ends the session, so that the operator starts over
 	writeBack  *writeback.Writer       // nil if states are not written back
 	ended      sync.Once
@@ -58,11 +59,22 @@ func newSession(g *generation, p *compile.Pipeline) *session {
 		Client:   apply.New(g.engine.connectionsOf(g).Objects(g.acting), p.Config.Conventions.FieldManager, observe),
 		SlotWait: g.engine.options.DrainTimeout, Counting: func() bool { return s.pool.Is(work.Counting) },
 	}
-	if s.shards = newSessionShards(s); s.shards != nil {
+	s.shards = g.engine.shards.ShardsOf(loading.Session{
+		Operator: g.operator.name, Loaded: s.cache.HasLoaded, Fails: s.cache.CannotLoad, Acts: func() bool { return s.pool.Is(work.Acting) },
+		Candidates: func(set *informers.ShardSet) []operator.Ref { return s.cache.CandidatesIn(set, s.reconciler) },
+		Open:       s.cache.OpenShards, Close: s.cache.CloseShards, End: func(why error) { s.gone(why) },
+		Forget: func(shard int) {
+			s.reconciler.ForgetShard(shard)
+			s.dropLost()
+		},
+	})
+	if s.shards != nil {
 		s.reconciler.Shards = s.shards
 	}
 	s.writeBack = writeback.New(writeback.Options{
-		Operator: g.operator.name, Source: p.Config.Source, Retry: p.Config.Retry, Objects: g.engine.connections.Objects(g.acting), Enter: s.enterShardOfRow,
+		Operator: g.operator.name, Source: p.Config.Source, Retry: p.Config.Retry, Objects: g.engine.connections.Objects(g.acting), Enter: func(ctx context.Context, ref operator.Ref) (context.Context, func(), bool) {
+			return s.shards.EnterFor(ctx, p.Row(ref.Name, nil).GetUID())
+		},
 		Tenures: []*leadership.Tenure{g.engine.options.Tenure, g.activation}, Show: g.setWriteBackFailed, Log: g.operator.log,
 	})
 	if s.writeBack != nil {
@@ -98,7 +110,7 @@ func (g *generation) serve(ctx context.Context, p *compile.Pipeline) error {
 	s.gone = gone
 	context.AfterFunc(live, s.shutDown)
 	defer s.cache.Close()
-	defer s.engine.shards.leave(s)
+	defer s.engine.shards.Leave(s.shards)
 	defer s.stopWorkers()
 	g.resetForbidden()
 	s.setReason(state.ReasonSyncing, "")
@@ -136,7 +148,7 @@ func (s *session) open(gone context.CancelCauseFunc) error {
 	if s.shards != nil {
 		metrics.ExpectFiltered(s.operator.name) // 0, unless a session before has seen otherwise
 	}
-	return s.engine.shards.join(s, func(sets []*informers.ShardSet) error {
+	return s.engine.shards.Join(s.shards, func(sets []*informers.ShardSet) error {
 		return s.cache.Open(s.engine.informers, s.generation.acting, feed, sets)
 	})
 }
@@ -156,7 +168,7 @@ func (s *session) next() (ref operator.Ref, ok bool) {
 	if shutdown {
 		return ref, false
 	}
-	if follows, has := s.turns.Begin(ref, s.shards.settling()); has {
+	if follows, has := s.turns.Begin(ref, s.shards.Settling()); has {
 		s.Add(work.PriorityTurn, 0, follows)
 	}
 	return ref, true
@@ -219,7 +231,9 @@ func (s *session) reconcileWhile(live, acting context.Context) {
 	})()
 	s.beginActing()
 	s.removeGoneRows()
-	s.pool.Go(func() { s.loadShards(acting) })
+	s.pool.Go(func() {
+		s.shards.Serve(acting, s.batch.Join, func(refs []operator.Ref) { s.Add(informers.PriorityBulk, 0, refs...) }, s.publishPassed)
+	})
 	if s.isGuarded() {
 		s.pool.Go(func() { s.watchBatches(acting) })
 	}
@@ -260,8 +274,8 @@ func (s *session) processItem(live context.Context, ref operator.Ref) {
 	if live.Err() != nil {
 		return
 	}
-	defer s.shards.reconciled(ref)
-	if !s.shards.mayEnter(s.cache.UpstreamUID(ref)) {
+	defer s.shards.Reconciled(ref)
+	if !s.shards.MayEnter(s.cache.UpstreamUID(ref)) {
 		s.passOver(ref)
 		return
 	}

@@ -38,7 +38,7 @@ func (s *session) stopWorkers() {
 func (s *session) beginCounting() {
 	var refs []operator.Ref
 	s.pool.Pass(work.GuardCounts, func() {
-		s.shards.takeLoaded(nil)
+		s.shards.TakeLoaded(nil)
 		refs = s.cache.Candidates(s.reconciler)
 		s.reconciler.UseBaselinesOf(s.operator.activeReconciler(s))
 		s.tally.Store(guard.NewTally(refs))
@@ -72,7 +72,7 @@ func (s *session) startWith(counted bool) []operator.Ref {
 // beginActing makes the workers act, also on all that was only counted or skipped.
 func (s *session) beginActing() {
 	s.pool.Pass(work.MayAct, func() {
-		loaded, _ := s.shards.takeLoaded(s.batch.Join) // guard has counted none of them
+		loaded, _ := s.shards.TakeLoaded(s.batch.Join) // guard has counted none of them
 		if before := s.pool.Before(); before == work.Counting || before == work.Standby {
 			s.Add(informers.PriorityBulk, 0, s.startWith(before == work.Counting)...)
 		} else {
@@ -82,4 +82,13 @@ func (s *session) beginActing() {
 		s.tally.Store(nil)
 		s.reconciler.UseBaselinesOf(nil)
 	})
+}
+
+// passOver is for an upstream of a shard that is not loaded, or lost: guard does not wait for it.
+func (s *session) passOver(ref operator.Ref) {
+	if s.pool.Is(work.Counting) {
+		s.tally.Load().Note(ref, guard.Counted{})
+		return
+	}
+	s.batch.Note(ref, guard.Counted{}, true)
 }

@@ -1,4 +1,5 @@
-package engine
+// Package loading loads the objects of shards that this process gains into the sessions of operators, and takes out those that it loses.
+package loading
 
 import (
 	"context"
@@ -10,30 +11,31 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/corollary-dev/corollary/pkg/engine/metrics"
-	"github.com/corollary-dev/corollary/pkg/engine/state"
 	"github.com/corollary-dev/corollary/pkg/engine/work"
-	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
+// poll is how often it is checked whether shards are loaded.
+const poll = 50 * time.Millisecond
+
 // gatherShards is for how long shards that are gained are gathered, so that one list loads all of them.
 const gatherShards = 200 * time.Millisecond
 
-// shardLoader loads the shards that this process holds into the sessions, and takes out those that it loses. It implements
-// shards.Handler.
-type shardLoader struct {
-	engine *Engine
-	owned  shards.Owned
+// Loader loads the shards that this process holds into the sessions. It implements shards.Handler. A nil one is for a process without
+// shards.
+type Loader struct {
+	owned    shards.Owned
+	drop     func(set *informers.ShardSet, shard int)
+	starting func() map[string]bool
 
 	mu sync.Mutex
 	// sets are the sets of the shards that are loaded, by shard.
 	sets map[int]*informers.ShardSet
 	// gathering are the shards that were just gained, which are to be one set; nil for none.
 	gathering *gathering
-	sessions  map[*session]struct{}
+	sessions  map[*Shards]struct{}
 }
 
 // gathering are shards that are to be loaded together.
@@ -43,17 +45,19 @@ type gathering struct {
 	set    *informers.ShardSet
 }
 
-func newShardLoader(e *Engine) *shardLoader {
-	if e.options.Shards == nil {
+// New returns a loader of the shards that are owned; nil if owned is. drop takes a shard out of a set, and starting lists the operators
+// whose watches may not be open yet.
+func New(owned shards.Owned, drop func(set *informers.ShardSet, shard int), starting func() map[string]bool) *Loader {
+	if owned == nil {
 		return nil
 	}
-	l := &shardLoader{engine: e, owned: e.options.Shards, sets: map[int]*informers.ShardSet{}, sessions: map[*session]struct{}{}}
-	l.owned.Subscribe(l)
+	l := &Loader{owned: owned, drop: drop, starting: starting, sets: map[int]*informers.ShardSet{}, sessions: map[*Shards]struct{}{}}
+	owned.Subscribe(l)
 	return l
 }
 
 // Gained implements shards.Handler.
-func (l *shardLoader) Gained(ctx context.Context, shard int) {
+func (l *Loader) Gained(ctx context.Context, shard int) {
 	g := l.gather(shard)
 	select {
 	case <-ctx.Done():
@@ -61,7 +65,7 @@ func (l *shardLoader) Gained(ctx context.Context, shard int) {
 	case <-g.opened:
 	}
 	for begun := time.Now(); ctx.Err() == nil && !l.settled(g.set, time.Since(begun)); {
-		work.Pause(ctx, syncPoll)
+		work.Pause(ctx, poll)
 	}
 }
 
@@ -70,7 +74,7 @@ func (l *shardLoader) Gained(ctx context.Context, shard int) {
 const maxLoadDelay = 15 * time.Second
 
 // gather adds a shard to those that are loaded next.
-func (l *shardLoader) gather(shard int) *gathering {
+func (l *Loader) gather(shard int) *gathering {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.gathering == nil {
@@ -83,7 +87,7 @@ func (l *shardLoader) gather(shard int) *gathering {
 }
 
 // open opens the watches of the gathered shards that are still held.
-func (l *shardLoader) open(g *gathering) {
+func (l *Loader) open(g *gathering) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer close(g.opened)
@@ -96,44 +100,28 @@ func (l *shardLoader) open(g *gathering) {
 		l.sets[shard] = g.set
 	}
 	for s := range l.sessions {
-		s.openShards(g.set)
+		s.open(g.set)
 	}
 }
 
 // settled reports whether the sessions have loaded a set, which takes that long already, and those that act have reconciled its upstreams
 // once.
-func (l *shardLoader) settled(set *informers.ShardSet, since time.Duration) bool {
-	starting := l.engine.startingOperators()
+func (l *Loader) settled(set *informers.ShardSet, since time.Duration) bool {
+	starting := l.starting()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for s := range l.sessions {
-		if delete(starting, s.operator); !s.shards.settled(set) {
+		if delete(starting, s.Operator); !s.settled(set) {
 			return false
 		}
 	}
 	return len(starting) == 0 || since >= maxLoadDelay
 }
 
-// startingOperators are those whose watches may not be open yet.
-func (e *Engine) startingOperators() map[*runner]bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	starting := map[*runner]bool{}
-	for _, o := range e.operators {
-		o.mu.Lock()
-		switch o.current.condition.Reason {
-		case state.ReasonStarting, state.ReasonUnavailable, state.ReasonSyncing:
-			starting[o] = true
-		}
-		o.mu.Unlock()
-	}
-	return starting
-}
-
 // Lost implements shards.Handler.
-func (l *shardLoader) Lost(shard int) {
+func (l *Loader) Lost(shard int) {
 	for _, s := range l.all() {
-		s.shards.drain(shard)
+		s.drain(shard)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,36 +133,35 @@ func (l *shardLoader) Lost(shard int) {
 		return
 	}
 	delete(l.sets, shard)
-	l.engine.informers.Drop(set, shard)
+	l.drop(set, shard)
 	for s := range l.sessions {
-		s.shards.drop(shard)
-		s.reconciler.ForgetShard(shard)
-		s.dropLost()
+		s.drop(shard)
+		s.Forget(shard)
 		if len(set.Shards()) == 0 {
-			s.cache.CloseShards(set)
+			s.Close(set)
 		}
 	}
 }
 
 // MembersChanged implements shards.Handler. A process that has joined may wait for counts that are gone since a person deleted the Lease.
-func (l *shardLoader) MembersChanged() {
+func (l *Loader) MembersChanged() {
 	for _, s := range l.all() {
 		select {
-		case s.shards.joined <- struct{}{}:
+		case s.joined <- struct{}{}:
 		default:
 		}
 	}
 }
 
-func (l *shardLoader) all() []*session {
+func (l *Loader) all() []*Shards {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Collect(maps.Keys(l.sessions))
 }
 
-// join opens the watches of a session: open is called with the sets that are loaded, and the session gets all later ones. leave
+// Join opens the watches of a session: open is called with the sets that are loaded, and the session gets all later ones. Leave
 // ends that. Without shards, sets is nil.
-func (l *shardLoader) join(s *session, open func(sets []*informers.ShardSet) error) error {
+func (l *Loader) Join(s *Shards, open func(sets []*informers.ShardSet) error) error {
 	if l == nil {
 		return open(nil)
 	}
@@ -187,11 +174,12 @@ func (l *shardLoader) join(s *session, open func(sets []*informers.ShardSet) err
 		}
 	}
 	l.sessions[s] = struct{}{}
-	s.shards.opened(sets...)
+	s.opened(sets...)
 	return open(sets)
 }
 
-func (l *shardLoader) leave(s *session) {
+// Leave ends what Join has begun.
+func (l *Loader) Leave(s *Shards) {
 	if l != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -199,15 +187,29 @@ func (l *shardLoader) leave(s *session) {
 	}
 }
 
-// sessionShards are the shards of a session. It implements reconcile.Shards.
-type sessionShards struct {
+// Session is what shards are loaded into.
+type Session struct {
+	Operator string
+	// Loaded reports whether the first lists of a set are in, Fails whether they cannot be had for that long; Candidates are then what is to
+	// be reconciled.
+	Loaded     func(set *informers.ShardSet) bool
+	Fails      func(set *informers.ShardSet, since time.Duration) bool
+	Candidates func(set *informers.ShardSet) []operator.Ref
+	// Acts reports whether the session acts.
+	Acts func() bool
+	// Open opens the watches of a set, and Close closes them. If Open fails, End ends the session, so that the operator starts over with all
+	// sets, and its state says why, as for the watches at its start.
+	Open  func(set *informers.ShardSet) error
+	Close func(set *informers.ShardSet)
+	End   func(why error)
+	// Forget forgets what belongs to a shard.
+	Forget func(shard int)
+}
+
+// Shards are the shards of a session; a nil one has every upstream. It implements reconcile.Shards.
+type Shards struct {
+	Session
 	owned shards.Owned
-	// loaded reports whether the first lists of a set are in, fails whether they cannot be had; candidates are then what is to be reconciled.
-	loaded     func(set *informers.ShardSet) bool
-	fails      func(set *informers.ShardSet) bool
-	candidates func(set *informers.ShardSet) []operator.Ref
-	// acts reports whether the session acts.
-	acts func() bool
 	// changed signals that a set was opened, joined that a process has joined, or left.
 	changed, joined chan struct{}
 
@@ -222,26 +224,24 @@ type sessionShards struct {
 	unsettled map[*informers.ShardSet]map[operator.Ref]struct{}
 }
 
-func newSessionShards(s *session) *sessionShards {
-	if s.engine.shards == nil {
+// ShardsOf returns the shards of a session, which Join opens; nil without shards.
+func (l *Loader) ShardsOf(s Session) *Shards {
+	if l == nil {
 		return nil
 	}
-	of := &sessionShards{
-		owned: s.engine.shards.owned, loaded: s.cache.HasLoaded, changed: make(chan struct{}, 1), joined: make(chan struct{}, 1), ready: map[int]bool{}, underWay: map[int]int{},
-		fails:      func(set *informers.ShardSet) bool { return s.cache.CannotLoad(set, maxLoadDelay) },
-		candidates: func(set *informers.ShardSet) []operator.Ref { return s.cache.CandidatesIn(set, s.reconciler) },
-		acts:       func() bool { return s.pool.Is(work.Acting) },
-		unsettled:  map[*informers.ShardSet]map[operator.Ref]struct{}{},
+	of := &Shards{
+		Session: s, owned: l.owned, changed: make(chan struct{}, 1), joined: make(chan struct{}, 1), ready: map[int]bool{}, underWay: map[int]int{},
+		unsettled: map[*informers.ShardSet]map[operator.Ref]struct{}{},
 	}
 	of.idle.L = &of.mu
 	return of
 }
 
 // Of implements reconcile.Shards.
-func (s *sessionShards) Of(uid types.UID) int { return s.owned.Ring().Of(string(uid)) }
+func (s *Shards) Of(uid types.UID) int { return s.owned.Ring().Of(string(uid)) }
 
 // Held implements reconcile.Shards.
-func (s *sessionShards) Held() (list []int) {
+func (s *Shards) Held() (list []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for shard := range s.ready {
@@ -251,8 +251,8 @@ func (s *sessionShards) Held() (list []int) {
 	return list
 }
 
-// mayEnter reports whether a reconcile of the upstream may begin. One whose uid is not known is decided by Enter.
-func (s *sessionShards) mayEnter(uid types.UID) bool {
+// MayEnter reports whether a reconcile of the upstream may begin. One whose uid is not known is decided by Enter.
+func (s *Shards) MayEnter(uid types.UID) bool {
 	if s == nil || uid == "" {
 		return true
 	}
@@ -262,7 +262,7 @@ func (s *sessionShards) mayEnter(uid types.UID) bool {
 }
 
 // Enter implements reconcile.Shards.
-func (s *sessionShards) Enter(ctx context.Context, shard int) (acting context.Context, leave func(), ok bool) {
+func (s *Shards) Enter(ctx context.Context, shard int) (acting context.Context, leave func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ready[shard] || !s.owned.Has(shard) {
@@ -282,7 +282,7 @@ func (s *sessionShards) Enter(ctx context.Context, shard int) (acting context.Co
 }
 
 // drain lets no reconcile of a shard begin, and waits for those that have.
-func (s *sessionShards) drain(shard int) {
+func (s *Shards) drain(shard int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for delete(s.ready, shard); s.underWay[shard] > 0; {
@@ -291,14 +291,14 @@ func (s *sessionShards) drain(shard int) {
 }
 
 // drop notes that a shard is no longer loaded.
-func (s *sessionShards) drop(shard int) {
+func (s *Shards) drop(shard int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.ready, shard)
 }
 
 // opened notes that the watches of sets are opened.
-func (s *sessionShards) opened(sets ...*informers.ShardSet) {
+func (s *Shards) opened(sets ...*informers.ShardSet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loading = append(s.loading, sets...)
@@ -308,27 +308,27 @@ func (s *sessionShards) opened(sets ...*informers.ShardSet) {
 	}
 }
 
-// takeLoaded lets reconciles begin of the sets that have been loaded, and returns what they have to reconcile. left is true if
+// TakeLoaded lets reconciles begin of the sets that have been loaded, and returns what they have to reconcile. left is true if
 // others are still being loaded. before is called with those of each
 // set before its shards are held, since guard must not add up without them; nil for nothing.
-func (s *sessionShards) takeLoaded(before func(refs []operator.Ref)) (refs []operator.Ref, left bool) {
+func (s *Shards) TakeLoaded(before func(refs []operator.Ref)) (refs []operator.Ref, left bool) {
 	if s == nil {
 		return nil, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loading = slices.DeleteFunc(s.loading, func(set *informers.ShardSet) bool {
-		if !s.loaded(set) {
+		if !s.Loaded(set) {
 			return false
 		}
-		found := s.candidates(set)
+		found := s.Candidates(set)
 		if before != nil && len(found) > 0 {
 			before(found)
 		}
 		for _, shard := range set.Shards() {
 			s.ready[shard] = true
 		}
-		if refs = append(refs, found...); s.acts() && len(found) > 0 {
+		if refs = append(refs, found...); s.Acts() && len(found) > 0 {
 			s.unsettled[set] = map[operator.Ref]struct{}{}
 			for _, ref := range found {
 				s.unsettled[set][ref] = struct{}{}
@@ -339,8 +339,8 @@ func (s *sessionShards) takeLoaded(before func(refs []operator.Ref)) (refs []ope
 	return refs, len(s.loading) > 0
 }
 
-// reconciled notes that an upstream was reconciled.
-func (s *sessionShards) reconciled(ref operator.Ref) {
+// Reconciled notes that an upstream was reconciled.
+func (s *Shards) Reconciled(ref operator.Ref) {
 	if s == nil {
 		return
 	}
@@ -353,8 +353,8 @@ func (s *sessionShards) reconciled(ref operator.Ref) {
 	}
 }
 
-// settling reports whether upstreams of shards that this process has taken over wait for their first reconcile.
-func (s *sessionShards) settling() bool {
+// Settling reports whether upstreams of shards that this process has taken over wait for their first reconcile.
+func (s *Shards) Settling() bool {
 	if s == nil {
 		return false
 	}
@@ -364,78 +364,60 @@ func (s *sessionShards) settling() bool {
 }
 
 // settled reports whether a set is loaded and, if the session acts, reconciled once, or whether it cannot be loaded at present.
-func (s *sessionShards) settled(set *informers.ShardSet) bool {
+func (s *Shards) settled(set *informers.ShardSet) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.fails(set) {
+	if s.Fails(set, maxLoadDelay) {
 		return true
 	}
-	if !s.acts() {
-		return s.loaded(set)
+	if !s.Acts() {
+		return s.Loaded(set)
 	}
 	return !slices.Contains(s.loading, set) && s.unsettled[set] == nil
 }
 
-// openShards opens the watches of shards that this process has gained. If that fails, the operator starts over with all of them, and
-// its state says why, as for the watches at its start.
-func (s *session) openShards(set *informers.ShardSet) {
-	if err := s.cache.OpenShards(set); err != nil {
-		s.gone(fmt.Errorf("opening the watches of shards %v: %w", set.Shards(), err))
+// open opens the watches of shards that this process has gained.
+func (s *Shards) open(set *informers.ShardSet) {
+	if err := s.Open(set); err != nil {
+		s.End(fmt.Errorf("opening the watches of shards %v: %w", set.Shards(), err))
 		return
 	}
-	s.shards.opened(set)
+	s.opened(set)
 }
 
-// loadShards has the upstreams of shards reconciled once they are loaded, until acting is done. Guard counts them first.
-func (s *session) loadShards(acting context.Context) {
-	if s.shards == nil {
+// EnterFor is Enter for the shard of an object.
+func (s *Shards) EnterFor(ctx context.Context, uid types.UID) (acting context.Context, leave func(), ok bool) {
+	if s == nil {
+		return ctx, func() {}, true
+	}
+	return s.Enter(ctx, s.Of(uid))
+}
+
+// Serve has the upstreams of shards reconciled once they are loaded, until acting is done: join is called with those of each set before its
+// shards are held, and then add. publish publishes that nothing waits in the shards; it returns false if it has to be tried again.
+func (s *Shards) Serve(acting context.Context, join, add func(refs []operator.Ref), publish func(ctx context.Context) bool) {
+	if s == nil {
 		return
 	}
 	for publishes := false; acting.Err() == nil; {
-		refs, left := s.shards.takeLoaded(s.batch.Join)
+		refs, left := s.TakeLoaded(join)
 		if len(refs) > 0 {
-			s.Add(informers.PriorityBulk, 0, refs...)
+			add(refs)
 		}
 		if left {
-			work.Pause(acting, syncPoll)
+			work.Pause(acting, poll)
 			continue
 		}
-		if publishes = publishes && !s.publishPassed(acting); publishes {
+		if publishes = publishes && !publish(acting); publishes {
 			work.Pause(acting, time.Second)
 			continue
 		}
 		select { // who starts may wait for the counts of what was taken, or of all
 		case <-acting.Done():
-		case <-s.shards.changed:
+		case <-s.changed:
 			publishes = true
-		case <-s.shards.joined:
+		case <-s.joined:
 			publishes = true
 		}
 	}
-}
-
-// noteUnfiltered reports that the API server sends the upstreams of other shards, too.
-func (s *session) noteUnfiltered(key informers.Key) {
-	metrics.SetUnfiltered(s.operator.name)
-	s.unfiltered.Do(func() {
-		s.operator.log.Info("the API server does not filter by shard: objects of other shards are received and dropped; "+
-			"its feature gate ShardedListAndWatch filters them", "resource", key.String())
-	})
-}
-
-// passOver is for an upstream of a shard that is not loaded, or lost: guard does not wait for it.
-func (s *session) passOver(ref operator.Ref) {
-	if s.pool.Is(work.Counting) {
-		s.tally.Load().Note(ref, guard.Counted{})
-		return
-	}
-	s.batch.Note(ref, guard.Counted{}, true)
-}
-
-// enterShardOfRow is Enter for the shard of a row.
-func (s *session) enterShardOfRow(ctx context.Context, ref operator.Ref) (acting context.Context, leave func(), ok bool) {
-	if s.shards == nil {
-		return ctx, func() {}, true
-	}
-	return s.shards.Enter(ctx, s.shards.Of(s.pipeline.Row(ref.Name, nil).GetUID()))
 }
