@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/engine/kindchecks"
 	"github.com/corollary-dev/corollary/pkg/engine/state"
 	"github.com/corollary-dev/corollary/pkg/engine/work"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
@@ -63,11 +64,11 @@ func (s *session) awaitConfig(live context.Context, end context.CancelCauseFunc)
 	if !s.pipeline.OnlyDeletes || !s.generation.file.Valid() {
 		return
 	}
-	for wait := range s.engine.waits() {
+	for wait := range kindchecks.Waits(s.engine.options.DiscoveryInterval) {
 		if work.Pause(live, wait); live.Err() != nil {
 			return
 		}
-		for _, k := range kindsOf(s.pipeline) {
+		for _, k := range kindchecks.Of(s.pipeline) {
 			s.engine.cluster.Invalidate(k.GVK)
 		}
 		if _, reason, err := s.generation.compile(); err == nil || reason == state.ReasonKindMissing {

@@ -5,20 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/engine/kindchecks"
 	"github.com/corollary-dev/corollary/pkg/engine/metrics"
 	"github.com/corollary-dev/corollary/pkg/engine/state"
 	"github.com/corollary-dev/corollary/pkg/engine/work"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/informers/connections"
-	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/logging"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
@@ -113,7 +111,7 @@ func (g *generation) run(ctx context.Context) {
 			return
 		}
 		if err := g.serve(ctx, p); err != nil {
-			if !errors.Is(err, errKindsChanged) && !p.OnlyDeletes {
+			if !errors.Is(err, kindchecks.ErrChanged) && !p.OnlyDeletes {
 				g.setCondition(state.ReasonWatchFailed, err.Error())
 			}
 			if errors.Is(err, informers.ErrSetBack) {
@@ -141,7 +139,7 @@ func (g *generation) forgetLast() {
 func (g *generation) setSession(s *session) (last *session) {
 	g.operator.mu.Lock()
 	defer g.operator.mu.Unlock()
-	g.session, g.missing = s, describeMissing(s.pipeline)
+	g.session, g.missing = s, kindchecks.DescribeMissing(s.pipeline)
 	if g.operator.current == g {
 		last, g.operator.last = g.operator.last, s
 	}
@@ -151,7 +149,7 @@ func (g *generation) setSession(s *session) (last *session) {
 // resolve waits until the upstream's kind is served and the config compiles against the schemas of its kinds, or as much of it
 // as deletions need. It returns nil when ctx is done.
 func (g *generation) resolve(ctx context.Context) *compile.Pipeline {
-	for wait := range g.engine.waits() {
+	for wait := range kindchecks.Waits(g.engine.options.DiscoveryInterval) {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -172,16 +170,6 @@ func (g *generation) resolve(ctx context.Context) *compile.Pipeline {
 		g.forgetKinds()
 	}
 	return nil
-}
-
-// waits are the endless pauses between requests for kinds: they grow from DiscoveryInterval to five times that.
-func (e *Engine) waits() iter.Seq[time.Duration] {
-	return func(yield func(time.Duration) bool) {
-		const longest = 5
-		interval := e.options.DiscoveryInterval
-		for wait := interval; yield(wait); wait = min(2*wait, longest*interval) {
-		}
-	}
 }
 
 // logWarnings logs the warnings that `check` prints: the config runs nevertheless.
@@ -219,6 +207,12 @@ func (g *generation) compileAs(f *load.File, o compile.Options) (*compile.Pipeli
 	return p, "", nil
 }
 
+// isRefused reports whether the config does not compile now.
+func (g *generation) isRefused() bool {
+	_, reason, _ := g.compile()
+	return reason == state.ReasonConfigRefused
+}
+
 // version is the version of the API server, for its CEL functions; nil if it is unknown.
 func (e *Engine) version() *version.Version {
 	v, err := e.cluster.Version()
@@ -226,32 +220,6 @@ func (e *Engine) version() *version.Version {
 		return nil
 	}
 	return v
-}
-
-// readKinds lists the kinds from whose objects all others follow.
-func readKinds(p *compile.Pipeline) []kinds.Kind {
-	var list []kinds.Kind
-	if !p.HasRows() {
-		list = append(list, p.Upstream)
-	}
-	for _, s := range p.Inputs {
-		if !s.HasRows() {
-			list = append(list, s.Kind)
-		}
-	}
-	return list
-}
-
-// kindsOf lists the kinds of a config.
-func kindsOf(p *compile.Pipeline) []kinds.Kind {
-	list := readKinds(p)
-	for _, d := range p.Downstreams {
-		list = append(list, d.Kind)
-	}
-	if p.Before != nil {
-		list = append(list, p.Before.Object.Kind)
-	}
-	return list
 }
 
 // onWatchResult is called with the result of each list and watch. Most failures pass, and the informer retries. If the upstream's
@@ -277,16 +245,16 @@ func (s *session) onWatchResult(key informers.Key, err error, gone context.Cance
 		gone(fmt.Errorf("watching %s: %w: listing everything again", key, err))
 	case errors.Is(err, informers.ErrLost): // the informer reports why
 	case errors.Is(err, informers.ErrCut):
-		if !s.watchesCustom(key.GVR) {
+		if !s.kinds.WatchesCustom(key.GVR) {
 			return
 		}
-		if s.RecheckKinds(); key.GVR == s.pipeline.Upstream.GVR {
+		if s.kinds.Request(); key.GVR == s.pipeline.Upstream.GVR {
 			s.Add(informers.PriorityNow, 0, s.reconciler.RetryRefused(key.Namespace)...)
 		}
 	case connections.IsNotServed(err) && key.GVR == s.pipeline.Upstream.GVR:
 		gone(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
 	case connections.IsNotServed(err):
-		s.RecheckKinds()
+		s.kinds.Request()
 	case apierrors.IsForbidden(err):
 		s.generation.setForbidden(key, key.Identity.Forbidden("watching "+key.String(), "get, list and watch on it", err))
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, context.Canceled), errors.Is(err, io.EOF):

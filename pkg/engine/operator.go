@@ -103,7 +103,7 @@ func (o *runner) refuse(why string) {
 // the active one.
 func (o *runner) withdrawNext() {
 	if o.next != nil && o.current.session != nil {
-		o.current.session.RecheckKinds()
+		o.current.session.kinds.Request()
 	}
 	o.next.withdraw()
 	o.next = nil
@@ -160,4 +160,33 @@ func (o *runner) activeReconciler(s *session) *reconcile.Reconciler {
 		return now.reconciler
 	}
 	return nil
+}
+
+// renew compiles the config of g, which is active, again, and has it take over from itself, as a changed config does. It
+// returns false if g is not active, or only deletes, which another one cannot do beside it, or a changed config is starting.
+func (o *runner) renew(g *generation) bool {
+	ctx := o.engine.runningContext()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.current != g || o.next != nil || !g.established || g.session.pipeline.OnlyDeletes {
+		return false
+	}
+	o.next = o.newGeneration(g.file)
+	o.next.renewed = true
+	o.next.start(ctx, nil)
+	return true
+}
+
+// renewing reports whether that is under way.
+func (o *runner) renewing() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.next != nil && o.next.renewed
+}
+
+// runningContext is the context of operators.
+func (e *Engine) runningContext() context.Context {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.running
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/engine/kindchecks"
 	"github.com/corollary-dev/corollary/pkg/engine/loading"
 	"github.com/corollary-dev/corollary/pkg/engine/metrics"
 	"github.com/corollary-dev/corollary/pkg/engine/state"
@@ -46,14 +47,12 @@ type session struct {
 	writeBack  *writeback.Writer       // nil if states are not written back
 	ended      sync.Once
 	unfiltered sync.Once // reports that the API server does not filter by shard
-	// kindChecks signals that a kind may have changed or gone.
-	kindChecks chan struct{}
+	kinds      *kindchecks.Checks
 }
 
 func newSession(g *generation, p *compile.Pipeline) *session {
 	observe := apply.WithObserver(func(verb, resource string, code int) { metrics.CountRequest(g.operator.name, verb, resource, code) })
-	s := &session{engine: g.engine, operator: g.operator, generation: g, pipeline: p, cache: informers.NewCache(p.Renderer),
-		kindChecks: make(chan struct{}, 1), pool: work.NewPool(g.engine.options.Workers)}
+	s := &session{engine: g.engine, operator: g.operator, generation: g, pipeline: p, cache: informers.NewCache(p.Renderer), pool: work.NewPool(g.engine.options.Workers)}
 	s.reconciler = &reconcile.Reconciler{
 		Name: g.operator.name, Pipeline: p, Cache: s.cache, Kinds: g.engine.absences, Host: s, Log: g.operator.log, Recorder: g.engine.recorderOf(g),
 		Client:   apply.New(g.engine.connectionsOf(g).Objects(g.acting), p.Config.Conventions.FieldManager, observe),
@@ -80,6 +79,11 @@ func newSession(g *generation, p *compile.Pipeline) *session {
 	if s.writeBack != nil {
 		s.reconciler.Rows = s.writeBack
 	}
+	s.kinds = kindchecks.New(kindchecks.Session{
+		File: g.file, Pipeline: p, Cluster: g.engine.cluster, Version: g.engine.version, Interval: g.engine.options.DiscoveryInterval,
+		Renew: func() bool { return g.operator.renew(g) }, Renewing: g.operator.renewing, Refused: g.isRefused, End: func(why error) { s.gone(why) },
+		Log: g.operator.log,
+	})
 	if t := g.activation; t != nil {
 		s.reconciler.Token = func() string { return t.Token().String() }
 	}
@@ -88,6 +92,9 @@ func newSession(g *generation, p *compile.Pipeline) *session {
 
 // Enqueue implements reconcile.Host.
 func (s *session) Enqueue(ref operator.Ref) { s.Add(informers.PriorityNow, 0, ref) }
+
+// RecheckKinds implements reconcile.Host.
+func (s *session) RecheckKinds() { s.kinds.Request() }
 
 // ReportShared implements reconcile.Host.
 func (s *session) ReportShared(note, upstream string) {
@@ -117,8 +124,8 @@ func (g *generation) serve(ctx context.Context, p *compile.Pipeline) error {
 	if err := s.open(gone); err != nil {
 		return err
 	}
-	go s.watchKinds(live, gone)
-	go s.awaitKinds(live, gone)
+	go s.kinds.Serve(live)
+	go s.kinds.Await(live)
 	go s.awaitConfig(live, gone)
 	if !s.waitForSync(live) {
 		return endReason(ctx, live)
