@@ -46,6 +46,6 @@ func (s *session) removeGoneRows() {
 		return
 	}
 	gone, doubt := s.noteGoneRows()
-	s.batch.JoinRows(gone, doubt) // before any of them is reconciled
+	s.gate.JoinRows(gone, doubt) // before any of them is reconciled
 	s.Add(informers.PriorityBulk, 0, gone...)
 }

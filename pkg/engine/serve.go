@@ -7,12 +7,12 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/engine/gate"
 	"github.com/corollary-dev/corollary/pkg/engine/kindchecks"
 	"github.com/corollary-dev/corollary/pkg/engine/loading"
 	"github.com/corollary-dev/corollary/pkg/engine/metrics"
@@ -40,8 +40,7 @@ type session struct {
 	queue      priorityqueue.PriorityQueue[operator.Ref]
 	turns      work.Turns
 	pool       *work.Pool
-	tally      atomic.Pointer[guard.Tally] // of what the workers count
-	batch      guard.Batch
+	gate       *gate.Gate
 	shards     *loading.Shards         // nil without shards
 	gone       context.CancelCauseFunc // ends the session, so that the operator starts over
 	writeBack  *writeback.Writer       // nil if states are not written back
@@ -64,7 +63,7 @@ func newSession(g *generation, p *compile.Pipeline) *session {
 		Open:       s.cache.OpenShards, Close: s.cache.CloseShards, End: func(why error) { s.gone(why) },
 		Forget: func(shard int) {
 			s.reconciler.ForgetShard(shard)
-			s.dropLost()
+			s.gate.DropLost()
 		},
 	})
 	if s.shards != nil {
@@ -79,6 +78,11 @@ func newSession(g *generation, p *compile.Pipeline) *session {
 	if s.writeBack != nil {
 		s.reconciler.Rows = s.writeBack
 	}
+	s.gate = gate.New(gate.Session{
+		Operator: g.operator.name, Pipeline: p, Cache: s.cache, Digest: g.digest, Confirmed: g.confirmedDigest, Shards: s.shards, Owned: g.engine.options.Shards,
+		Board: g.engine.options.Board, Informers: g.engine.informers, Identity: g.acting, Log: g.operator.log,
+		Warn: func(text string) { g.operator.event(g.file.Events, true, EventGuardWaiting, "Guard", text) },
+	})
 	s.kinds = kindchecks.New(kindchecks.Session{
 		File: g.file, Pipeline: p, Cluster: g.engine.cluster, Version: g.engine.version, Interval: g.engine.options.DiscoveryInterval,
 		Renew: func() bool { return g.operator.renew(g) }, Renewing: g.operator.renewing, Refused: g.isRefused, End: func(why error) { s.gone(why) },
@@ -167,6 +171,9 @@ func (s *session) Add(priority int, after time.Duration, refs ...operator.Ref) {
 	})
 }
 
+// addAll adds what is to be reconciled behind everything else.
+func (s *session) addAll(refs []operator.Ref) { s.Add(informers.PriorityBulk, 0, refs...) }
+
 // next waits for the next upstream to reconcile. Only one goroutine calls it: an upstream leaves the queue and the turns at once, or
 // its turn would queue it again while a worker has it. What is added between the two loses its turn, but the reconcile that begins sees it.
 // ok is false once the queue is shut down.
@@ -182,12 +189,12 @@ func (s *session) next() (ref operator.Ref, ok bool) {
 }
 
 // Join implements informers.Queue.
-func (s *session) Join(refs []operator.Ref) { s.batch.Join(refs) }
+func (s *session) Join(refs []operator.Ref) { s.gate.Join(refs) }
 
 // JoinRows implements informers.Queue.
 func (s *session) JoinRows(count int, gone []operator.Ref, doubt source.Doubt) {
 	metrics.NoteSourceRead(s.operator.name, "", time.Now(), count)
-	s.batch.JoinRows(gone, doubt)
+	s.gate.JoinRows(gone, doubt)
 }
 
 // NoteInputRows implements informers.Queue.
@@ -239,10 +246,10 @@ func (s *session) reconcileWhile(live, acting context.Context) {
 	s.beginActing()
 	s.removeGoneRows()
 	s.pool.Go(func() {
-		s.shards.Serve(acting, s.batch.Join, func(refs []operator.Ref) { s.Add(informers.PriorityBulk, 0, refs...) }, s.publishPassed)
+		s.shards.Serve(acting, s.gate.Join, s.addAll, s.gate.PublishPassed)
 	})
-	if s.isGuarded() {
-		s.pool.Go(func() { s.watchBatches(acting) })
+	if s.gate.IsGuarded() {
+		s.pool.Go(func() { s.watchGate(acting) })
 	}
 	s.startWorkers(live)
 	var writing sync.WaitGroup
@@ -283,7 +290,7 @@ func (s *session) processItem(live context.Context, ref operator.Ref) {
 	}
 	defer s.shards.Reconciled(ref)
 	if !s.shards.MayEnter(s.cache.UpstreamUID(ref)) {
-		s.passOver(ref)
+		s.gate.PassOver(ref, s.pool.Is(work.Counting))
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(live), s.engine.options.DrainTimeout)
@@ -310,7 +317,9 @@ func (s *session) reconcileRecovering(ctx context.Context, ref operator.Ref) (af
 	}()
 	switch now := s.pool.Now(); {
 	case now == work.Counting:
-		return s.countUpstream(ctx, ref)
+		return s.gate.Count(ref, func() (c guard.Counted, after time.Duration, failed bool) {
+			return s.reconciler.Count(ctx, ref, s.cleansUp())
+		})
 	case now == work.Standby:
 		return s.standBy(ctx, ref)
 	case !s.isActive():

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/engine/work"
-	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
@@ -41,7 +40,7 @@ func (s *session) beginCounting() {
 		s.shards.TakeLoaded(nil)
 		refs = s.cache.Candidates(s.reconciler)
 		s.reconciler.UseBaselinesOf(s.operator.activeReconciler(s))
-		s.tally.Store(guard.NewTally(refs))
+		s.gate.BeginCounting(refs)
 	})
 	s.Add(informers.PriorityBulk, 0, refs...)
 }
@@ -61,7 +60,7 @@ func (s *session) startWith(counted bool) []operator.Ref {
 	}
 	return slices.DeleteFunc(refs, func(ref operator.Ref) bool {
 		uid := s.cache.UpstreamUID(ref) // "" if the watch does not show it
-		inSync := !s.batch.Has(ref) && uid != "" && s.reconciler.IsInSync(ref, uid)
+		inSync := !s.gate.CountedByGuard(ref) && uid != "" && s.reconciler.IsInSync(ref, uid)
 		if inSync {
 			s.reconciler.CountInSync(ref)
 		}
@@ -72,23 +71,14 @@ func (s *session) startWith(counted bool) []operator.Ref {
 // beginActing makes the workers act, also on all that was only counted or skipped.
 func (s *session) beginActing() {
 	s.pool.Pass(work.MayAct, func() {
-		loaded, _ := s.shards.TakeLoaded(s.batch.Join) // guard has counted none of them
+		loaded, _ := s.shards.TakeLoaded(s.gate.Join) // guard has counted none of them
 		if before := s.pool.Before(); before == work.Counting || before == work.Standby {
 			s.Add(informers.PriorityBulk, 0, s.startWith(before == work.Counting)...)
 		} else {
 			// No first list shows those that leave, and those of shards were passed over while these were loaded.
 			s.Add(informers.PriorityBulk, 0, append(s.reconciler.Leaving(), loaded...)...)
 		}
-		s.tally.Store(nil)
+		s.gate.EndCounting()
 		s.reconciler.UseBaselinesOf(nil)
 	})
-}
-
-// passOver is for an upstream of a shard that is not loaded, or lost: guard does not wait for it.
-func (s *session) passOver(ref operator.Ref) {
-	if s.pool.Is(work.Counting) {
-		s.tally.Load().Note(ref, guard.Counted{})
-		return
-	}
-	s.batch.Note(ref, guard.Counted{}, true)
 }

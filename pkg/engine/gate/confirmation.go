@@ -1,4 +1,4 @@
-package engine
+package gate
 
 import (
 	"errors"
@@ -22,15 +22,15 @@ type confirmation struct {
 	failed atomic.Pointer[string]
 }
 
-// openConfirmation starts the watch; nil if the config names no ConfigMap.
-func (s *session) openConfirmation() *confirmation {
-	at := s.pipeline.Config.Guard.Confirm
+// confirm starts the watch; nil if the config names no ConfigMap.
+func (g *Gate) confirm() *confirmation {
+	at := g.Pipeline.Config.Guard.Confirm
 	if at == nil {
 		return nil
 	}
 	c := &confirmation{at: *at}
 	var err error
-	c.watch, err = s.engine.informers.Object(s.generation.acting, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+	c.watch, err = g.Informers.Object(g.Identity, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
 		operator.Ref{Namespace: at.Namespace, Name: at.ConfigMap}, c.onWatchResult)
 	if err != nil {
 		c.onWatchResult(informers.Key{}, err)
