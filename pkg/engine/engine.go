@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/engine/fence"
 	"github.com/corollary-dev/corollary/pkg/engine/loading"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/informers/connections"
@@ -61,7 +62,7 @@ type Options struct {
 type Engine struct {
 	options     Options
 	connections *connections.Connections
-	activations *activations
+	activations *fence.Activations
 	cluster     *discovered.Cluster
 	informers   *informers.Factory
 	elected     <-chan struct{}
@@ -88,7 +89,7 @@ type Engine struct {
 // New prepares an engine for the loaded configs. It sends no request. Add it to a manager, which provides leader election,
 // events, metrics and health endpoints.
 func New(cfg *rest.Config, mgr manager.Manager, files []*load.File, o Options) (*Engine, error) {
-	cfg = withSharedRate(cfg)
+	cfg = fence.WithSharedRate(cfg)
 	c, err := connections.NewConnections(cfg)
 	if err != nil {
 		return nil, err
@@ -99,14 +100,14 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*load.File, o Options) (
 	}
 	o = withDefaults(o)
 	e := &Engine{
-		options: o, connections: c, activations: newActivations(cfg), cluster: cluster, absences: discovered.NewAbsences(cluster, o.DiscoveryInterval), informers: informers.NewFactory(c),
+		options: o, connections: c, activations: fence.NewActivations(cfg), cluster: cluster, absences: discovered.NewAbsences(cluster, o.DiscoveryInterval), informers: informers.NewFactory(c),
 		renderSlots: reconcile.NewRenderSlots(), operators: map[string]*runner{}, started: make(chan struct{}), reloading: make(chan struct{}, 1), elected: o.Elected,
 	}
 	if e.elected == nil {
 		e.elected = mgr.Elected()
 	}
 	e.shards = loading.New(o.Shards, e.informers.Drop, e.startingOperators)
-	e.recorder = func(name string) events.EventRecorder { return Recorder{mgr.GetEventRecorder(name)} }
+	e.recorder = func(name string) events.EventRecorder { return fence.Recorder{EventRecorder: mgr.GetEventRecorder(name)} }
 	for _, f := range files {
 		e.operators[f.Metadata.Name] = e.newOperator(f)
 	}
@@ -164,7 +165,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	for _, o := range e.all() {
 		o.stop()
 	}
-	e.activations.stop()
+	e.activations.Stop()
 	return nil
 }
 

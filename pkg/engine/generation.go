@@ -239,8 +239,8 @@ func (s *session) onWatchResult(key informers.Key, err error, gone context.Cance
 	switch {
 	case err == nil:
 		s.generation.clearForbidden(key)
-		s.sourceRead(key, nil)
-	case s.sourceRead(key, err):
+		s.generation.sourceRead(key, nil)
+	case s.generation.sourceRead(key, err):
 	case errors.Is(err, informers.ErrSetBack):
 		gone(fmt.Errorf("watching %s: %w: listing everything again", key, err))
 	case errors.Is(err, informers.ErrLost): // the informer reports why

@@ -74,7 +74,7 @@ func (s *session) cleansUp() bool {
 	default:
 		return false
 	}
-	if !s.isActive() {
+	if !s.generation.isActive() {
 		return false
 	}
 	s.operator.mu.Lock()

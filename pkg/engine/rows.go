@@ -12,17 +12,17 @@ import (
 )
 
 // sourceRead records the result of an execution of a query. It returns false if that is not what the watch is about.
-func (s *session) sourceRead(key informers.Key, err error) bool {
+func (g *generation) sourceRead(key informers.Key, err error) bool {
 	var failed *informers.SourceError
 	if !key.IsRows() || err != nil && !errors.As(err, &failed) {
 		return false
 	}
 	if err != nil {
-		s.generation.setSourceFailed(key, err.Error())
-		counters.Failure(s.operator.name, "", string(state.ReasonSourceFailed))
+		g.setSourceFailed(key, err.Error())
+		counters.Failure(g.operator.name, "", string(state.ReasonSourceFailed))
 		return true
 	}
-	s.generation.setSourceFailed(key, "")
+	g.setSourceFailed(key, "")
 	return true
 }
 

@@ -283,26 +283,6 @@ func (s *session) resync(live context.Context) {
 	}
 }
 
-func (s *session) processItem(live context.Context, ref operator.Ref) {
-	defer s.queue.Done(ref)
-	if live.Err() != nil {
-		return
-	}
-	defer s.shards.Reconciled(ref)
-	if !s.shards.MayEnter(s.cache.UpstreamUID(ref)) {
-		s.gate.PassOver(ref, s.pool.Is(work.Counting))
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(live), s.engine.options.DrainTimeout)
-	defer cancel()
-	start := time.Now()
-	after := s.reconcileRecovering(ctx, ref)
-	metrics.ObserveReconcile(s.operator.name, time.Since(start))
-	if after > 0 {
-		s.Add(informers.PriorityAgain, after, ref)
-	}
-}
-
 // afterPanic is how long an upstream waits after a panic.
 const afterPanic = time.Minute
 
@@ -322,7 +302,7 @@ func (s *session) reconcileRecovering(ctx context.Context, ref operator.Ref) (af
 		})
 	case now == work.Standby:
 		return s.standBy(ctx, ref)
-	case !s.isActive():
+	case !s.generation.isActive():
 		return afterLoss
 	}
 	return s.reconciler.Reconcile(ctx, ref)

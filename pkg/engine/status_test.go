@@ -15,7 +15,7 @@ import (
 	recording "k8s.io/client-go/tools/events"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/engine/fence"
 )
 
 const rule = `validate:
@@ -284,7 +284,7 @@ func TestLongEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(broadcaster.Shutdown)
-		recorder := engine.Recorder{EventRecorder: broadcaster.NewRecorder(scheme.Scheme, "test")}
+		recorder := fence.Recorder{EventRecorder: broadcaster.NewRecorder(scheme.Scheme, "test")}
 		up := testkit.Apply(t, ns, widget("a", "{}"))
 		notes := map[string]string{"short": "x", "exact": strings.Repeat("x", 1024), "invalid": strings.Repeat("x\xff", 5<<10)}
 		for i, r := range map[string]string{"One": "x", "Two": "é", "Three": "…", "Four": "\U0001F600"} {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/corollary-dev/corollary/pkg/engine/metrics"
 	"github.com/corollary-dev/corollary/pkg/engine/work"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -24,7 +25,23 @@ func (s *session) runWorker(live context.Context, ref operator.Ref) {
 	defer s.pool.Enter()()
 	begun := time.Now()
 	defer func() { s.turns.End(ref, time.Since(begun)) }()
-	s.processItem(live, ref)
+	defer s.queue.Done(ref)
+	if live.Err() != nil {
+		return
+	}
+	defer s.shards.Reconciled(ref)
+	if !s.shards.MayEnter(s.cache.UpstreamUID(ref)) {
+		s.gate.PassOver(ref, s.pool.Is(work.Counting))
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(live), s.engine.options.DrainTimeout)
+	defer cancel()
+	start := time.Now()
+	after := s.reconcileRecovering(ctx, ref)
+	metrics.ObserveReconcile(s.operator.name, time.Since(start))
+	if after > 0 {
+		s.Add(informers.PriorityAgain, after, ref)
+	}
 }
 
 // stopWorkers waits until the workers have ended. The session's context is done.

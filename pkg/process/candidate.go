@@ -16,6 +16,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/activation"
 	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/engine/fence"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
@@ -96,7 +97,7 @@ func (c *candidate) record(note string) {
 		return
 	}
 	lease := &corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: c.namespace, Name: c.lease}
-	engine.Recorder{EventRecorder: (*mgr).GetEventRecorder(c.lease)}.Eventf(lease, nil, corev1.EventTypeNormal, "LeaderElection", "Elect",
+	fence.Recorder{EventRecorder: (*mgr).GetEventRecorder(c.lease)}.Eventf(lease, nil, corev1.EventTypeNormal, "LeaderElection", "Elect",
 		"%s", note)
 }
 

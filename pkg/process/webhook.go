@@ -16,7 +16,7 @@ import (
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/corollary-dev/corollary/pkg/conversions"
-	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/engine/fence"
 	"github.com/corollary-dev/corollary/pkg/migrate"
 	"github.com/corollary-dev/corollary/pkg/webhook"
 )
@@ -51,7 +51,7 @@ func (o *Options) serveConversions(cfg *rest.Config, mgr manager.Manager, source
 		interval = min(interval, o.Reload)
 	}
 	recorder := func(name string) events.EventRecorder {
-		return engine.Recorder{EventRecorder: mgr.GetEventRecorder(name)}
+		return fence.Recorder{EventRecorder: mgr.GetEventRecorder(name)}
 	}
 	auto := &migrate.Auto{Client: source.Client, Rate: migrate.DefaultRate, Leads: leads, Log: o.Log.WithName("migration"), Recorder: recorder}
 	publisher := &webhook.Publisher{
