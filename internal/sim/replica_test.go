@@ -103,7 +103,7 @@ func (r *replica) live(ctx context.Context) {
 		return
 	}
 	if len(problems) > 0 {
-		p.engine.Missing(loaded, problems)
+		p.engine.ReportMissing(loaded, problems)
 	}
 	r.set(p)
 	w.logf("%s starts", r.name)

@@ -49,7 +49,7 @@ func (s *session) actWhileActive(live context.Context) {
 			return
 		}
 		if t.Preceded() {
-			s.actAfterAnother(acting)
+			actAfterAnother(acting, s.reconciler, s.cache)
 		}
 		s.setReason(state.Working(s.pipeline), "")
 		s.reconcileWhile(live, acting)

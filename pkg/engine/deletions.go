@@ -87,15 +87,3 @@ func (s *session) setReason(r state.Reason, message string) {
 		s.generation.setCondition(r, message)
 	}
 }
-
-// changedDeletable is the file of an operator without a good config, if it still has errors: what it says about deletions may
-// have changed. It is nil for others.
-func (o *runner) changedDeletable(deletable []*load.File) *load.File {
-	o.mu.Lock()
-	refused := o.current.condition.Reason == state.ReasonConfigRefused || !o.current.file.Valid()
-	o.mu.Unlock()
-	if !refused {
-		return nil
-	}
-	return named(o.name, deletable)
-}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/engine/fence"
 	"github.com/corollary-dev/corollary/pkg/engine/loading"
@@ -81,7 +84,7 @@ type Engine struct {
 	// unclaimed are the errors of the last reload that no running operator reports.
 	unclaimed []string
 	// missing are the errors of files whose operators could not start.
-	missing []missingConfigError
+	missing []missingConfig
 	// wasReady is true once all operators were ready at the same time.
 	wasReady atomic.Bool
 }
@@ -107,7 +110,9 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*load.File, o Options) (
 		e.elected = mgr.Elected()
 	}
 	e.shards = loading.New(o.Shards, e.informers.Drop, e.startingOperators)
-	e.recorder = func(name string) events.EventRecorder { return fence.Recorder{EventRecorder: mgr.GetEventRecorder(name)} }
+	e.recorder = func(name string) events.EventRecorder {
+		return fence.Recorder{EventRecorder: mgr.GetEventRecorder(name)}
+	}
 	for _, f := range files {
 		e.operators[f.Metadata.Name] = e.newOperator(f)
 	}
@@ -175,3 +180,40 @@ func (e *Engine) newOperator(f *load.File) *runner {
 	o.current, o.loaded = o.newGeneration(f), f
 	return o
 }
+
+// all lists the operators by name.
+func (e *Engine) all() []*runner {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	list := make([]*runner, 0, len(e.operators))
+	for _, o := range e.operators {
+		list = append(list, o)
+	}
+	slices.SortFunc(list, func(a, b *runner) int { return strings.Compare(a.name, b.name) })
+	return list
+}
+
+func (e *Engine) byName(name string) *runner {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.operators[name]
+}
+
+// electedAlready reports whether this process may write: what it lists from now on is not older than what another process acted
+// on.
+func (e *Engine) electedAlready() bool {
+	select {
+	case <-e.elected:
+		return true
+	default:
+		return false
+	}
+}
+
+// missingConfig is what concerns a config that could not start, and what it means for upstreams that are being deleted.
+type missingConfig struct {
+	cause *config.Error
+	note  string
+}
+
+func (m missingConfig) withNote() string { return m.cause.Error() + m.note }

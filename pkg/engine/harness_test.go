@@ -194,7 +194,7 @@ func startLoaded(t testing.TB, cfg *rest.Config, change func(*config.Operator, *
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.Missing(loaded, errs)
+	e.ReportMissing(loaded, errs)
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{t: t, stop: cancel, done: make(chan error, 1), dir: dir, Engine: e}
 	go func() { r.done <- mgr.Start(ctx) }()

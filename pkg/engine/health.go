@@ -14,6 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/engine/state"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/logging"
+	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 )
 
 // setCondition records the state of a config; a change is logged once and shown in the metric.
@@ -242,8 +243,8 @@ func (e *Engine) Ready(*http.Request) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, err := range e.missing {
-		problems = append(problems, fmt.Errorf("%s: %w", state.ReasonConfigRefused, err))
+	for _, m := range e.missing {
+		problems = append(problems, fmt.Errorf("%s: %s", state.ReasonConfigRefused, m.withNote()))
 	}
 	if len(problems) == 0 {
 		e.wasReady.Store(true)
@@ -321,4 +322,19 @@ func (e *Engine) startingOperators() map[string]bool {
 		o.mu.Unlock()
 	}
 	return starting
+}
+
+// sourceRead records the result of an execution of a query. It returns false if that is not what the watch is about.
+func (g *generation) sourceRead(key informers.Key, err error) bool {
+	var failed *informers.SourceError
+	if !key.IsRows() || err != nil && !errors.As(err, &failed) {
+		return false
+	}
+	if err != nil {
+		g.setSourceFailed(key, err.Error())
+		counters.Failure(g.operator.name, "", string(state.ReasonSourceFailed))
+		return true
+	}
+	g.setSourceFailed(key, "")
+	return true
 }

@@ -190,3 +190,16 @@ func (e *Engine) runningContext() context.Context {
 	defer e.mu.Unlock()
 	return e.running
 }
+
+// currentFile is the active config, lastLoaded the one that was last loaded without errors.
+func (o *runner) currentFile() *load.File {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.current.file
+}
+
+func (o *runner) lastLoaded() *load.File {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.loaded
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/engine/metrics"
+	"github.com/corollary-dev/corollary/pkg/engine/state"
 )
 
 // Reload activates the configs as they were loaded again, as load.Operators returns them: all operators that could be made out, and
@@ -258,37 +259,32 @@ func (o *runner) errorsOf(files []*load.File, errs config.Errors) config.Errors 
 	return blamed
 }
 
-// currentFile is the active config, lastLoaded the one that was last loaded without errors.
-func (o *runner) currentFile() *load.File {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.current.file
-}
-
-func (o *runner) lastLoaded() *load.File {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.loaded
-}
-
-// all lists the operators by name.
-func (e *Engine) all() []*runner {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	list := make([]*runner, 0, len(e.operators))
-	for _, o := range e.operators {
-		list = append(list, o)
-	}
-	slices.SortFunc(list, func(a, b *runner) int { return strings.Compare(a.name, b.name) })
-	return list
-}
-
-func (e *Engine) byName(name string) *runner {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.operators[name]
-}
-
 func oneLine(err error) string {
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
+}
+
+// changedDeletable is the file of an operator without a good config, if it still has errors: what it says about deletions may
+// have changed. It is nil for others.
+func (o *runner) changedDeletable(deletable []*load.File) *load.File {
+	o.mu.Lock()
+	refused := o.current.condition.Reason == state.ReasonConfigRefused || !o.current.file.Valid()
+	o.mu.Unlock()
+	if !refused {
+		return nil
+	}
+	return named(o.name, deletable)
+}
+
+// replacementProblem says why a changed config must not take over: see informers.Cache.NamesInUse. It is empty if it may.
+func (o *runner) replacementProblem(f *load.File) string {
+	o.mu.Lock()
+	s := o.current.session
+	o.mu.Unlock()
+	if s == nil {
+		return ""
+	}
+	if why := s.cache.NamesInUse(&f.Operator); len(why) > 0 {
+		return f.Path + ": " + strings.Join(why, "; ")
+	}
+	return ""
 }

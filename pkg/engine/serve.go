@@ -134,7 +134,7 @@ func (g *generation) serve(ctx context.Context, p *compile.Pipeline) error {
 	if !s.waitForSync(live) {
 		return endReason(ctx, live)
 	}
-	s.noteGoneRows()
+	noteGoneRows(s.reconciler, s.cache)
 	if s.inheritLeaving(last); !s.passGuard(live) || !s.becomeCurrent() {
 		return endReason(ctx, live)
 	}
@@ -144,7 +144,7 @@ func (g *generation) serve(ctx context.Context, p *compile.Pipeline) error {
 		return endReason(ctx, live)
 	}
 	if before && s.engine.options.HadOtherLeader() {
-		s.actAfterAnother(live)
+		actAfterAnother(live, s.reconciler, s.cache)
 	}
 	s.actWhileActive(live)
 	return endReason(ctx, live)
@@ -169,6 +169,16 @@ func (s *session) Add(priority int, after time.Duration, refs ...operator.Ref) {
 	s.turns.Add(priority, after, refs, func() {
 		s.queue.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, refs...)
 	})
+}
+
+// removeGoneRows removes what such rows have left. They count together.
+func (s *session) removeGoneRows() {
+	if !s.pipeline.HasRows() {
+		return
+	}
+	gone, doubt := noteGoneRows(s.reconciler, s.cache)
+	s.gate.JoinRows(gone, doubt) // before any of them is reconciled
+	s.Add(informers.PriorityBulk, 0, gone...)
 }
 
 // addAll adds what is to be reconciled behind everything else.

@@ -22,38 +22,30 @@ func Startable(files []*load.File) []*load.File {
 	return list
 }
 
-// missingConfigError is an error of a config that could not start, and what it means for upstreams that are being deleted.
-type missingConfigError struct {
-	cause *config.Error
-	note  string
-}
-
-func (m missingConfigError) Error() string { return m.cause.Error() + m.note }
-
-// Missing reports configs that could not start, as load.Operators returned them. The process is not ready until they are fixed:
+// ReportMissing reports configs that could not start, as load.Operators returned them. The process is not ready until they are fixed:
 // the others run, and a rollout stops. Those whose upstreams are finalized are reported as operators that do not run; the
 // others with a note that they may hold a deletion. Call it before Start.
-func (e *Engine) Missing(files []*load.File, errs config.Errors) {
+func (e *Engine) ReportMissing(files []*load.File, errs config.Errors) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.missing = e.notRunning(files, errs)
 	var strays []string
 	for _, m := range e.missing {
-		strays = append(strays, m.Error())
+		strays = append(strays, m.withNote())
 	}
 	e.reportUnclaimed(strays)
 }
 
 // notRunning are the errors that no operator reports.
-func (e *Engine) notRunning(files []*load.File, errs config.Errors) []missingConfigError {
-	var list []missingConfigError
+func (e *Engine) notRunning(files []*load.File, errs config.Errors) []missingConfig {
+	var list []missingConfig
 	for _, err := range errs {
 		concerned := slices.DeleteFunc(slices.Clone(files), func(f *load.File) bool { return !f.Concerns(err) })
 		untold := slices.DeleteFunc(slices.Clone(concerned), func(f *load.File) bool {
 			o := e.operators[f.Metadata.Name]
 			return o != nil && o.lastLoaded().Path == f.Path
 		})
-		m := missingConfigError{cause: err}
+		m := missingConfig{cause: err}
 		switch {
 		case len(concerned) > 0 && len(untold) == 0:
 			continue
@@ -66,8 +58,8 @@ func (e *Engine) notRunning(files []*load.File, errs config.Errors) []missingCon
 }
 
 // stillMissing are the errors of those files that have been missing since the start.
-func (e *Engine) stillMissing(files []*load.File, errs config.Errors) []missingConfigError {
-	return slices.DeleteFunc(e.notRunning(files, errs), func(m missingConfigError) bool {
-		return !slices.ContainsFunc(e.missing, func(before missingConfigError) bool { return before.cause.File == m.cause.File })
+func (e *Engine) stillMissing(files []*load.File, errs config.Errors) []missingConfig {
+	return slices.DeleteFunc(e.notRunning(files, errs), func(m missingConfig) bool {
+		return !slices.ContainsFunc(e.missing, func(before missingConfig) bool { return before.cause.File == m.cause.File })
 	})
 }

@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("preparing the operators: %w", err)
 	}
 	if len(o.First.Problems) > 0 {
-		e.Missing(o.First.Files, o.First.Problems)
+		e.ReportMissing(o.First.Files, o.First.Problems)
 	}
 	if err := o.follow(mgr, e, source, activations); err != nil {
 		return err
