@@ -23,7 +23,8 @@ func TestOwnedBy(t *testing.T) {
 	uid := func(i int) types.UID { return types.UID(fmt.Sprintf("uid-%d", i)) }
 	for i := range owners {
 		for n := range i % 3 {
-			live := &drift.Live{Identity: drift.Identity{Name: fmt.Sprintf("object-%d-%d", i, n)}, Owners: []drift.OwnerRef{{UID: "another"}, {UID: uid(i)}}}
+			live := &drift.Live{Identity: drift.Identity{Name: fmt.Sprintf("object-%d-%d", i, n)},
+				Owners: []drift.OwnerRef{{UID: "another"}, {UID: uid(i)}}}
 			if i%2 == 1 {
 				owner := &unstructured.Unstructured{}
 				owner.SetUID(uid(i))

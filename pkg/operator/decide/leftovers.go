@@ -62,8 +62,8 @@ func decideLeftovers(s *operator.Settings, in operator.Input, out *operator.Deci
 	}
 }
 
-// isNameless reports whether nothing says of which downstream an object is, though objects say that themselves by the config: it is from before
-// that, and may be of one that the config has no more.
+// isNameless reports whether nothing says of which downstream an object is, though objects say that themselves by the config: it is from
+// before that, and may be of one that the config has no more.
 func isNameless(s *operator.Settings, own operator.Owned) bool {
 	return s.NameKey() != "" && own.Live.Downstream == "" && !own.Certain && !own.Live.Deleting && !s.Downstreams[own.Downstream].OwnsFields()
 }

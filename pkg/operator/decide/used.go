@@ -255,9 +255,9 @@ func wanted(c *contents, outcomes []operator.Outcome) string {
 	return ""
 }
 
-// hold lets what is to be deleted wait for an object that is wanted, must stay, could not be read, or is of a custom kind, whose operator may
-// have to work in a namespace before it is gone, which a terminating one refuses. One that itself waits for what is to be deleted, because
-// it comes before it, is deleted with it.
+// hold lets what is to be deleted wait for an object that is wanted, must stay, could not be read, or is of a custom kind, whose operator
+// may have to work in a namespace before it is gone, which a terminating one refuses. One that itself waits for what is to be deleted,
+// because it comes before it, is deleted with it.
 func hold(c *contents, in operator.Input, holder *operator.Outcome, outcomes, left []operator.Outcome) {
 	collected := holder.State == operator.StateDelete && in.Upstream.GetDeletionTimestamp() != nil
 	if holder.Action != operator.ActionDelete && !holder.GoesLater && !collected {
