@@ -14,23 +14,33 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // isLeftOver reports whether an upstream that is not selected keeps its downstreams: it was not seen leaving, and its status does not say
-// that they are being removed, or said so before one of them was made.
+// that they are being removed, or said so of others, before one of them was made.
 func (r *reconciliation) isLeftOver() bool {
 	if r.upstream.GetDeletionTimestamp() != nil || r.deselected.Has(r.ref, r.upstream.GetUID()) {
 		return false
 	}
-	said, ok := report.NotSelectedSince(r.Pipeline.Settings, r.upstream)
-	isLater := func(own *drift.Live) bool { return own.Created > said.Unix() }
-	return !ok || slices.ContainsFunc(r.owned(), isLater)
+	if !report.SaysNotSelected(r.Pipeline.Settings, r.upstream) {
+		return true
+	}
+	recorded := r.Pipeline.EverRecorded(r.upstream)
+	isNew := func(own *drift.Live) bool {
+		return !slices.ContainsFunc(recorded, func(rec status.Recorded) bool { return rec.UID == own.UID })
+	}
+	return r.Pipeline.Config.Status.Downstreams != "" && slices.ContainsFunc(r.owned(), isNew)
 }
 
-// hasWritten reports whether this operator has written to the upstream, as the API server records it. If that cannot be read, it has not.
-func hasWritten(ctx context.Context, r *reconciliation) bool {
+// isOthers reports whether this operator has not written to the upstream, as the API server records it. If that cannot be read, it may be, and
+// is asked again with the next event.
+func isOthers(ctx context.Context, r *reconciliation) bool {
 	up, err := r.ReadUpstream(ctx, r.ref)
-	return err == nil && marks.HasManager(r.Pipeline.Settings, up)
+	if err != nil {
+		r.leftBehind.Forget(r.upstream.GetUID())
+	}
+	return err != nil || !marks.HasManager(r.Pipeline.Settings, up)
 }
 
 // findLeftBehind enqueues the upstreams that the session before worked on and that this one does not select, to be reported once: their
@@ -62,7 +72,7 @@ func (r *reconciliation) reportLeftover(ctx context.Context) {
 		return
 	}
 	defer leave()
-	if r.leftBehind.IsNew(r.upstream.GetUID()) && hasWritten(ctx, r) { // else its status is another operator's
+	if r.leftBehind.IsNew(r.upstream.GetUID()) && !isOthers(ctx, r) {
 		r.writeReport(ctx, report.Leftover(r.Pipeline.Settings, r.upstream, r.Pipeline.Match(r.upstream).Unmet, metav1.NewTime(r.now)), func() canonical.Sum { return canonical.Sum{} })
 		r.warn("left over: a changed config does not select the upstream any more", "upstream", r.ref.String())
 	}
@@ -105,8 +115,7 @@ func (r *Reconciler) StandBy(ctx context.Context, ref operator.Ref) time.Duratio
 		return 0
 	}
 	if err == nil {
-		_, said := report.NotSelectedSince(l.Pipeline.Settings, l.upstream)
-		done := said && len(l.owned()) == 0 && !l.hasFinalizer()
+		done := report.SaysNotSelected(l.Pipeline.Settings, l.upstream) && len(l.owned()) == 0 && !l.hasFinalizer()
 		l.releaseSlot()
 		if r.forget(ref); done {
 			r.deselected.Forget(ref)

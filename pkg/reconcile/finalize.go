@@ -245,7 +245,7 @@ func (r *reconciliation) reportDeletion(ctx context.Context, d operator.Decision
 	if f := r.record.before.get().failureOf(d.Before); f != nil {
 		failed[operator.BeforeIndex] = f
 	}
-	report := report.Deletion(r.Pipeline.Settings, r.upstream, d, failed, metav1.NewTime(r.now))
+	report := report.Deletion(r.Pipeline.Settings, r.upstream, d, failed, unrecorded(r), metav1.NewTime(r.now))
 	report, _ = r.writeReport(ctx, report, func() canonical.Sum { return r.causeOfDeletion(report) })
 	if report.Verdict.Reason == "" { // there is nothing left to report on but a request that failed
 		return status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}

@@ -130,13 +130,18 @@ func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded
 	return sibling, fmt.Sprintf("%s exists and is of downstream %s: what it keeps does not change hands with a name, so use a free one in between", at, sibling)
 }
 
-// knownBy says of which downstream each object is: what it says itself, what a status records for certain, and what only this process knows. What
-// the status only guesses comes last.
+// knownBy says of which downstream each object is: what a status records for certain, of downstreams of the config first; what it says itself,
+// which it keeps while its downstream is renamed; what only this process knows; and at last what the status only guesses.
 func knownBy(r *reconciliation, recorded []status.Recorded) (list []status.Recorded) {
 	s, has := r.Pipeline.Settings, map[types.UID]bool{}
 	add := func(rec status.Recorded) {
 		if rec.UID == "" || !has[rec.UID] {
 			has[rec.UID], list = true, append(list, rec)
+		}
+	}
+	for _, rec := range recorded {
+		if !rec.Guessed && s.IndexOf(rec.Name) >= 0 {
+			add(rec)
 		}
 	}
 	eachNamed(r, func(_ int, rec status.Recorded) { add(rec) })
@@ -244,7 +249,7 @@ func (r *reconciliation) ownedByDownstream() [][]*drift.Live {
 	owned, forgotten := r.withWitnessed(owned), r.Pipeline.Forgotten(r.upstream)
 	for i := range owned {
 		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
-			return isForgotten(r.Pipeline.Settings, i, live.Downstream) ||
+			return isForgotten(r.Pipeline.Settings, i, live.Downstream) && !isRecordedFor(r.recorded(), live.UID) ||
 				slices.ContainsFunc(forgotten, func(recorded status.Recorded) bool { return recorded.UID == live.UID })
 		})
 	}
@@ -260,7 +265,7 @@ func eachNamed(r *reconciliation, use func(i int, rec status.Recorded)) {
 			return
 		}
 		for _, live := range r.Cache.OwnedBy(i, r.upstream.GetUID()) {
-			if live.Downstream != "" && marks.Marked(live, r.upstream.GetUID()) {
+			if live.Downstream != "" && !marks.IsBeforeObject(live) && marks.Marked(live, r.upstream.GetUID()) {
 				rec := s.RecordAt(d, operator.RefOf(live), live.UID, "", "")
 				rec.Name = live.Downstream
 				use(i, rec)
@@ -269,8 +274,16 @@ func eachNamed(r *reconciliation, use func(i int, rec status.Recorded)) {
 	}
 }
 
+// isRecordedFor reports whether an object is recorded for certain.
+func isRecordedFor(recorded []status.Recorded, uid types.UID) bool {
+	return slices.ContainsFunc(recorded, func(rec status.Recorded) bool { return rec.UID == uid && !rec.Guessed })
+}
+
 // unrecorded is Input.Unrecorded.
 func unrecorded(r *reconciliation) (list []status.Recorded) {
+	if r.Pipeline.NameKey() == "" {
+		return nil
+	}
 	recorded := r.Pipeline.EverRecorded(r.upstream)
 	eachNamed(r, func(i int, rec status.Recorded) {
 		same := func(other status.Recorded) bool { return other.UID == rec.UID }

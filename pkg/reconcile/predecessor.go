@@ -21,7 +21,7 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 	if before.Pipeline.Upstream.GVR != r.Pipeline.Upstream.GVR {
 		return
 	}
-	r.deselected.Inherit(&before.deselected)
+	r.deselected.Inherit(&before.deselected, r.selectsNamespacesLike(before))
 	r.cascades.Inherit(&before.cascades)
 	successors := r.matchDownstreams(before.Pipeline)
 	r.findLeftBehind(before)
@@ -32,8 +32,13 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 
 // InheritLeaving takes over which upstreams an ended reconciler of the same operator saw leaving, and how they are deleted.
 func (r *Reconciler) InheritLeaving(last *Reconciler) {
-	r.deselected.Inherit(&last.deselected)
+	r.deselected.Inherit(&last.deselected, r.selectsNamespacesLike(last))
 	r.cascades.Inherit(&last.cascades)
+}
+
+func (r *Reconciler) selectsNamespacesLike(other *Reconciler) bool {
+	a, b := r.NamespaceSelector, other.NamespaceSelector
+	return a != nil && b != nil && a.String() == b.String()
 }
 
 // predecessor is the session that works while another one counts, with the downstreams that its own have become there.

@@ -221,7 +221,7 @@ func (r *Reconciler) beginAny(ctx context.Context, ref operator.Ref) (begun *rec
 			l.releaseSlot()
 		}
 	}()
-	l.selected = r.deselected.Selected(ref.Namespace, r.namespaceSelected)
+	l.selected = r.namespaceSelected(ref.Namespace)
 	r.deselected.Forget(ref)
 	if ahead != nil && ahead.GetUID() == cached.GetUID() && Newer(ahead.GetResourceVersion(), cached.GetResourceVersion()) {
 		l.upstream = ahead

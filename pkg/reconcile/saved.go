@@ -15,7 +15,7 @@ import (
 // hold is what is done for an upstream while guard holds its changes. It returns after how long to try again.
 func (r *reconciliation) hold(ctx context.Context) time.Duration {
 	if r.Host.GuardWaits() {
-		report := report.Held(r.Pipeline.Settings, r.upstream, metav1.NewTime(r.now))
+		report := report.Held(r.Pipeline.Settings, r.upstream, unrecorded(r), metav1.NewTime(r.now))
 		r.writeReport(ctx, report, func() canonical.Sum { return r.causeOf(nil, nil) })
 	}
 	return minNonZero(r.save(ctx), r.nextForUpstream())

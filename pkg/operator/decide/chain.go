@@ -387,3 +387,28 @@ func (s *subject) hasOtherOwnerMark(once bool) bool {
 	_, marked, ok := marks.ParseOwnerMark(live.OwnerMark)
 	return ok && marked == string(uid)
 }
+
+// describeHeld says of what an outcome asks for that it is not done.
+func describeHeld(o operator.Outcome, differences string) string {
+	text := o.Message
+	switch {
+	case o.Action == operator.ActionNone:
+		return text
+	case o.State == operator.StateRecreate:
+		text = "would be deleted and recreated: " + text
+	case o.State == operator.StateRepair:
+		text = "would be repaired: " + text
+	case o.Action == operator.ActionCreate:
+		text = "would be created: " + text
+	case o.Action == operator.ActionDelete:
+		text = "would be deleted: " + text
+	case o.Action == operator.ActionRelease:
+		text = "would be released: " + text
+	default:
+		text = "would be updated: " + text
+	}
+	if differences != "" {
+		text += " (" + differences + ")"
+	}
+	return text
+}

@@ -106,31 +106,6 @@ func Backoff(minimum, maximum time.Duration, n int) time.Duration {
 	return min(d, maximum)
 }
 
-// describeHeld says of what an outcome asks for that it is not done.
-func describeHeld(o operator.Outcome, differences string) string {
-	text := o.Message
-	switch {
-	case o.Action == operator.ActionNone:
-		return text
-	case o.State == operator.StateRecreate:
-		text = "would be deleted and recreated: " + text
-	case o.State == operator.StateRepair:
-		text = "would be repaired: " + text
-	case o.Action == operator.ActionCreate:
-		text = "would be created: " + text
-	case o.Action == operator.ActionDelete:
-		text = "would be deleted: " + text
-	case o.Action == operator.ActionRelease:
-		text = "would be released: " + text
-	default:
-		text = "would be updated: " + text
-	}
-	if differences != "" {
-		text += " (" + differences + ")"
-	}
-	return text
-}
-
 // decideUnselected is about an upstream that lost the label (or whose namespace did), or that does not meet a match condition any more: all
 // its downstreams are unwanted.
 func decideUnselected(s *operator.Settings, in operator.Input) operator.Decision {

@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -108,10 +107,6 @@ func decideRemoval(s *operator.Settings, own operator.Owned, in operator.Input) 
 		o.Action = operator.ActionDelete
 	}
 	return o
-}
-
-func referenced(live *drift.Live, in operator.Input) bool {
-	return slices.ContainsFunc(live.Owners, func(ref drift.OwnerRef) bool { return ref.UID == in.Upstream.GetUID() })
 }
 
 // RecordedCascade is what the deletion of an upstream asked for when its status was last written.

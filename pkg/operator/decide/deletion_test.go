@@ -125,7 +125,7 @@ func TestDecideBefore(t *testing.T) {
 			addBefore(t, p)
 			results := decidedBefore(t, p, in)
 			if d := decide.Deletion(p.Settings, in); d.WaitsForBefore {
-				fact := report.Deletion(p.Settings, in.Upstream, d, nil, *in.Upstream.GetDeletionTimestamp()).Facts[0]
+				fact := report.Deletion(p.Settings, in.Upstream, d, nil, nil, *in.Upstream.GetDeletionTimestamp()).Facts[0]
 				results = append(results, fmt.Sprintf("failed %t, progressing %t", fact.Failed, fact.Progressing))
 			}
 			return results
@@ -307,7 +307,7 @@ func TestReportDeletion(t *testing.T) {
 	}
 	in.Before.Record, in.Before.Live = beforeRecord(operator.StateBeforeRunning, beforeUID), beforeLive("no")
 	in.Before.Progress = p.BeforeProgress(in.Upstream, desired.Inputs{})
-	first := report.Deletion(p.Settings, in.Upstream, decide.Deletion(p.Settings, in), nil, metav1.NewTime(now))
+	first := report.Deletion(p.Settings, in.Upstream, decide.Deletion(p.Settings, in), nil, nil, metav1.NewTime(now))
 	after := in.Upstream.DeepCopy()
 	after.Object["status"] = first.Status
 	if r := p.RecordedBefore(after); r == nil || r.State != string(operator.StateBeforeFailed) || r.UID != beforeUID {
@@ -329,7 +329,7 @@ func TestReportDeletion(t *testing.T) {
 			t.Errorf("conditions are %v, want %v", got, want)
 		}
 	}
-	if again := report.Deletion(p.Settings, after, decide.Deletion(p.Settings, in), nil, metav1.NewTime(now.Add(time.Hour))); again.Changed {
+	if again := report.Deletion(p.Settings, after, decide.Deletion(p.Settings, in), nil, nil, metav1.NewTime(now.Add(time.Hour))); again.Changed {
 		t.Error("an hour later it says something else")
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
@@ -24,7 +23,7 @@ func decideLeftovers(s *operator.Settings, in operator.Input, out *operator.Deci
 		current := weakest(successors, own.Downstream)
 		o := leftover(in, own)
 		switch mayHave := mayHaveLost(s, own, outcomes); {
-		case isNameless(s, own):
+		case in.Selected && isNameless(s, own):
 			o.State, o.Message = operator.StateSuperseded, "it stays: nothing says of which downstream it is; delete it if nothing needs it"
 		case mayHave != "":
 			o.State, o.Action = operator.StateSuperseded, operator.ActionRelease
@@ -116,16 +115,6 @@ func successors(s *operator.Settings, in operator.Input, outcomes []operator.Out
 	})
 }
 
-// leftover is the outcome for an object at no target, before it is decided on.
-func leftover(in operator.Input, own operator.Owned) operator.Outcome {
-	o := operator.Outcome{Downstream: own.Downstream, Object: own.Downstream, Live: own.Live, UID: own.Live.UID,
-		Target: operator.RefOf(own.Live), Guessed: !own.Certain}
-	if in.Desired != nil {
-		o.Object = in.Desired.First(own.Downstream)
-	}
-	return o
-}
-
 // weakest is the outcome of a downstream that is neither in place nor unwanted, if there is one; else one that is in place,
 // if there is one.
 func weakest(outcomes []operator.Outcome, downstream int) (found operator.Outcome) {
@@ -139,11 +128,6 @@ func weakest(outcomes []operator.Outcome, downstream int) (found operator.Outcom
 		}
 	}
 	return found
-}
-
-func inPlace(o operator.Outcome) bool {
-	return o.State == operator.StateInSync || o.State == operator.StateDrifted || o.State == operator.StateStale ||
-		(o.State == operator.StateContested && o.Live != nil)
 }
 
 func kindInPlace(s *operator.Settings, i int, outcomes []operator.Outcome) bool {
@@ -203,56 +187,6 @@ func isTarget(s *operator.Settings, w *operator.Desired, i int, live *drift.Live
 	return false
 }
 
-// HomeOf says whose object live was, which was seen in the watch of downstream i and of none before it: what it says itself, what the
-// status records, else the first of its kind whose objects may be in that namespace.
-func HomeOf(s *operator.Settings, i int, live *drift.Live, recorded []status.Recorded) (home int, certain bool) {
-	gk := s.Downstreams[i].GVK().GroupKind()
-	if j := s.IndexOf(live.Downstream); j >= 0 && s.Downstreams[j].GVK().GroupKind() == gk {
-		return j, true
-	}
-	for _, r := range recorded {
-		if r.UID != live.UID || r.Guessed {
-			continue
-		}
-		for j, d := range s.Downstreams {
-			if d.Name == r.Name {
-				return j, true
-			}
-		}
-	}
-	for j, d := range s.Downstreams[i:] {
-		if d.GVK().GroupKind() == gk && mayStandIn(s, d, live) {
-			return i + j, false
-		}
-	}
-	return i, false
-}
-
-// mayStandIn reports whether targetNamespaces allow an object where it is, by the upstream that its owner annotation names.
-func mayStandIn(s *operator.Settings, d *operator.Downstream, live *drift.Live) bool {
-	switch d.Config.TargetNamespaces.From {
-	case config.NamespacesList:
-		return slices.Contains(d.Config.TargetNamespaces.Names, live.Namespace)
-	case config.NamespacesSame:
-		own, _, ok := marks.ParseOwnerMark(live.OwnerMark)
-		if s.UpstreamIsNamespace() {
-			own.Namespace = own.Name
-		}
-		return !ok || live.MarkVoid || own.Namespace == live.Namespace
-	}
-	return true
-}
-
-func soleOfKind(s *operator.Settings, i int) bool {
-	gk := s.Downstreams[i].GVK().GroupKind()
-	for j, d := range s.Downstreams {
-		if j != i && d.GVK().GroupKind() == gk {
-			return false
-		}
-	}
-	return true
-}
-
 // removalAction is what deletionPolicy asks for an object that is to go.
 func removalAction(s *operator.Settings, own operator.Owned) operator.Action {
 	switch {
@@ -262,17 +196,4 @@ func removalAction(s *operator.Settings, own operator.Owned) operator.Action {
 		return operator.ActionRelease
 	}
 	return operator.ActionDelete
-}
-
-// keeps reports whether an object outlives its upstream: in doubt about whose it was, any downstream of its kind that
-// says Orphan saves it.
-func keeps(s *operator.Settings, own operator.Owned) bool {
-	gk := s.Downstreams[own.Downstream].GVK().GroupKind()
-	for j, d := range s.Downstreams {
-		same := j == own.Downstream || (!own.Certain && d.GVK().GroupKind() == gk)
-		if same && d.Config.DeletionPolicy == config.DeletionOrphan {
-			return true
-		}
-	}
-	return false
 }

@@ -145,17 +145,6 @@ func mayComeAfter(s *operator.Settings, later, earlier operator.Owned) bool {
 	})
 }
 
-// homesOf are the downstreams of which an object may be.
-func homesOf(s *operator.Settings, own operator.Owned) (list []int) {
-	gk := s.Downstreams[own.Downstream].GVK().GroupKind()
-	for i, d := range s.Downstreams {
-		if i == own.Downstream || !own.Certain && d.GVK().GroupKind() == gk && mayStandIn(s, d, own.Live) {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
 // isLater reports whether one object was created after another one. Those of the same second are distinguished by their versions, which is
 // right as long as neither was changed.
 func isLater(a, b *drift.Live) bool {

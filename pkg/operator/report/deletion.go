@@ -17,7 +17,7 @@ import (
 // stays as it is.
 func Deletion(
 	s *operator.Settings, upstream *unstructured.Unstructured, d operator.Decision,
-	failed map[int]*operator.Failure, now metav1.Time,
+	failed map[int]*operator.Failure, unrecorded []status.Recorded, now metav1.Time,
 ) Report {
 	var report Report
 	report.Facts = deletionFacts(s, d, failed)
@@ -28,7 +28,7 @@ func Deletion(
 	summary.Downstreams = report.Facts
 	summary.Types.Valid = "" // it stays as it is: rules are not asked any more
 	report.draft = &draft{summary: summary, more: currentValidCondition(s, upstream), now: now,
-		recorded: keepForgotten(s, RecordedGoing(s, upstream, d, failed), upstream),
+		recorded: keepForgotten(s, RecordedGoing(s, upstream, d, failed), upstream, unrecorded),
 		fields:   currentValues(s.StatusFields, upstream)}
 	fill(s, &report, upstream, RefusedFields{})
 	return report

@@ -32,7 +32,7 @@ func pauseText(s *operator.Settings) string {
 const guardText = "held: guard waits for a confirmation, see the event GuardWaiting of the operator or corollary plan"
 
 // Held computes the status of an upstream for which guard holds what would be done: as it was, and that it is held.
-func Held(s *operator.Settings, upstream *unstructured.Unstructured, now metav1.Time) Report {
+func Held(s *operator.Settings, upstream *unstructured.Unstructured, unrecorded []status.Recorded, now metav1.Time) Report {
 	summary := summary(s, upstream)
 	summary.Held = guardText
 	frozen := freeze(s, &summary, upstream)
@@ -40,7 +40,7 @@ func Held(s *operator.Settings, upstream *unstructured.Unstructured, now metav1.
 		return Report{} // nothing was said of it yet
 	}
 	before := s.Recorded(upstream)
-	report := Report{draft: &draft{summary: summary, before: before, recorded: keepForgotten(s, before, upstream), now: now, frozen: frozen,
+	report := Report{draft: &draft{summary: summary, before: before, recorded: keepForgotten(s, before, upstream, unrecorded), now: now, frozen: frozen,
 		fields: currentValues(s.StatusFields, upstream)}}
 	fill(s, &report, upstream, RefusedFields{})
 	return report

@@ -129,16 +129,23 @@ func isAwaitedPlace(s *operator.Settings, w *operator.Desired, left operator.Out
 
 // keepForgotten adds what the config has forgotten to what is recorded of its downstreams, so that it is reported, and never
 // taken for what one of them has left behind. Where the config has the name with another kind, which a list may have as its key, the
-// name gets the kind.
-func keepForgotten(s *operator.Settings, recorded []status.Recorded, upstream *unstructured.Unstructured, unrecorded ...status.Recorded,
+// name gets the kind; one that was not recorded yet gets its own name, too, where that is not enough.
+func keepForgotten(s *operator.Settings, recorded []status.Recorded, upstream *unstructured.Unstructured, unrecorded []status.Recorded,
 ) []status.Recorded {
 	all := recorded
-	for _, r := range append(s.Forgotten(upstream), unrecorded...) {
+	known := s.Forgotten(upstream)
+	for k, r := range slices.Concat(known, unrecorded) {
 		if slices.ContainsFunc(all, func(have status.Recorded) bool { return have.UID == r.UID }) {
 			continue
 		}
-		if slices.ContainsFunc(recorded, func(have status.Recorded) bool { return have.Name == r.Name }) {
+		taken := func(list []status.Recorded) bool {
+			return slices.ContainsFunc(list, func(have status.Recorded) bool { return have.Name == r.Name })
+		}
+		if taken(recorded) || k >= len(known) && taken(all) {
 			r.Name += "." + strings.ToLower(r.Kind)
+		}
+		if k >= len(known) && taken(all) {
+			r.Name += "." + r.ObjectName
 		}
 		r.State = string(operator.StateLeftover)
 		all = append(all, r)

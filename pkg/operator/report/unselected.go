@@ -1,8 +1,6 @@
 package report
 
 import (
-	"time"
-
 	"slices"
 	"strings"
 
@@ -90,29 +88,21 @@ func SaysLeftover(s *operator.Settings, upstream *unstructured.Unstructured) boo
 	return readyReason(s, upstream) == status.ReasonLeftover
 }
 
-// NotSelectedSince reports whether the upstream's status says that it is not selected, so that what exists is on its way out, and since when;
-// zero if that is not there.
-func NotSelectedSince(s *operator.Settings, upstream *unstructured.Unstructured) (since time.Time, says bool) {
-	c := readyCondition(s, upstream)
-	text, _ := c["lastTransitionTime"].(string)
-	since, _ = time.Parse(time.RFC3339, text)
-	return since, s.StatusEnabled() && c["reason"] == status.ReasonNotSelected
+// SaysNotSelected reports whether the upstream's status says that it is not selected: then what it records is on its way out.
+func SaysNotSelected(s *operator.Settings, upstream *unstructured.Unstructured) bool {
+	return s.StatusEnabled() && readyReason(s, upstream) == status.ReasonNotSelected
 }
 
 // readyReason is the reason of our condition Ready; empty if there is none.
 func readyReason(s *operator.Settings, upstream *unstructured.Unstructured) string {
-	reason, _ := readyCondition(s, upstream)["reason"].(string)
-	return reason
-}
-
-func readyCondition(s *operator.Settings, upstream *unstructured.Unstructured) map[string]any {
 	conditions, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
 	for _, item := range conditions {
 		if c, _ := item.(map[string]any); c["type"] == s.Config.Status.Conditions.Ready {
-			return c
+			reason, _ := c["reason"].(string)
+			return reason
 		}
 	}
-	return nil
+	return ""
 }
 
 // SaysItIsKept reports whether the upstream's status says that it is kept: that has to be taken back once it is not.

@@ -43,18 +43,6 @@ func (d *Deselected) Namespace(names []operator.Ref, left bool) {
 	}
 }
 
-// Selected reports whether is says that a namespace is selected, whatever config it was no longer selected by before: if so, that is forgotten.
-// An event that says otherwise is noted after is has changed.
-func (d *Deselected) Selected(namespace string, is func(namespace string) bool) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !is(namespace) {
-		return false
-	}
-	delete(d.namespaces, namespace)
-	return true
-}
-
 // Has reports whether the upstream of that uid, or its namespace, was seen leaving.
 func (d *Deselected) Has(ref operator.Ref, uid types.UID) bool {
 	d.mu.Lock()
@@ -94,10 +82,14 @@ func (d *Deselected) ForgetThat(is func(uid types.UID) bool) {
 	maps.DeleteFunc(d.upstreams, func(_ operator.Ref, uid types.UID) bool { return is(uid) })
 }
 
-// Inherit takes over what another session saw. Neither session works.
-func (d *Deselected) Inherit(from *Deselected) {
+// Inherit takes over what another session saw; of namespaces only if it selected them by the same labels: what one selector excludes another
+// one may select, and an edit of the config deletes nothing. Neither session works.
+func (d *Deselected) Inherit(from *Deselected, sameNamespaces bool) {
 	from.mu.Lock()
-	upstreams, namespaces := maps.Clone(from.upstreams), maps.Clone(from.namespaces)
+	upstreams, namespaces := maps.Clone(from.upstreams), map[string]struct{}{}
+	if sameNamespaces {
+		namespaces = maps.Clone(from.namespaces)
+	}
 	from.mu.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()

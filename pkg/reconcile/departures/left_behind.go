@@ -29,6 +29,13 @@ func (l *LeftBehind) IsNew(uid types.UID) bool {
 	return !known
 }
 
+// Forget is for one that could not be reported.
+func (l *LeftBehind) Forget(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.reported, uid)
+}
+
 // Drop notes an upstream in a namespace that is no longer watched. take reports whether one was noted, once.
 func (l *LeftBehind) Drop(ref operator.Ref) {
 	l.mu.Lock()
