@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -99,3 +101,44 @@ func TestObjectsNameTheirDownstream(t *testing.T) {
 }
 
 func equals(want string) func(string) bool { return func(have string) bool { return have == want } }
+
+// The name that an object says is that of its downstream when it was written: what is recorded since is newer, and two that say one name are
+// recorded apart.
+func TestRenamedDownstreams(t *testing.T) {
+	t.Parallel()
+	down := func(name, lines, suffix string) string {
+		return "\n  - {name: " + name + ", apiVersion: v1, kind: Secret, " + lines + "template: \"metadata: {name: '{{ .metadata.name }}-" + suffix + "'}\"}"
+	}
+	named := func(t *testing.T, ns, name string) (head, tail string) {
+		head, tail = around(t, fill(widgetConfig, ns, name))
+		return head, "\n" + replaceOnce(t, tail, "  hash:", "  downstreamName: {annotation: op.example.com/of}\n  hash:")
+	}
+	t.Run("one that is never changed", spaced(func(t *testing.T, ns, name string) {
+		head, tail := named(t, ns, name)
+		when := "when: \"!has(self.spec.data)\", updatePolicy: CreateOnly, "
+		r := start(t, testkit.Config(t), head+down("one", when, "x")+tail).ready()
+		applyReady(t, ns, "a", "{}")
+		<-time.After(time.Minute)
+		r.become("start", head+down("two", when, "x")+tail).ready()
+		<-time.After(5 * time.Minute)
+		testkit.Apply(t, ns, widget("a", "{data: {off: 'yes'}}"))
+		waitGone(t, secretKind, ns, "a-x")
+	}))
+	t.Run("two of one name", spaced(func(t *testing.T, ns, name string) {
+		head, tail := named(t, ns, name)
+		two := down("two", "", "two")
+		r := start(t, testkit.Config(t), head+down("one", "", "x")+two+tail).ready()
+		applyReady(t, ns, "a", "{}")
+		testkit.Patch(t, secretKind, ns, "a-x", "somebody", `{"metadata":{"finalizers":["example.com/held"]}}`)
+		r = r.become("start", head+down("one", "", "y")+two+tail).ready()
+		<-time.After(2 * time.Minute)
+		r.become("start", head+two+tail).ready()
+		<-time.After(5 * time.Minute)
+		testkit.Apply(t, ns, widget("a", "{name: foo}"))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			up := testkit.Get(t, widgets, ns, "a")
+			seen, _, _ := unstructured.NestedInt64(up.Object, "status", "observedGeneration")
+			return seen == up.GetGeneration() && len(downstreamsOf(up)) == 3, fmt.Sprint(up.Object["status"])
+		})
+	}))
+}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
 // An edit of the config deletes nothing, whatever was selected, lost its label, or was said of it before: by any of the selectors, what a
@@ -82,5 +84,71 @@ func TestOthersAreNotLeftOver(t *testing.T) {
 		if is := fmt.Sprint(testkit.Get(t, widgets, one, "a").Object["status"]); is != was {
 			t.Errorf("the status of the other operator's upstream was\n%s\nand is\n%s", was, is)
 		}
+	})
+}
+
+// What a standby has seen of a namespace under another config deletes nothing once it leads.
+func TestNarrowedAgainWhileStandingBy(t *testing.T) {
+	for kind, selection := range map[string]string{
+		"label":     `labelSelector: {matchLabels: {served: "yes"}}`,
+		"namespace": `namespaceSelector: {matchLabels: {served: "yes"}}`,
+	} {
+		t.Run(kind, spaced(func(t *testing.T, ns, name string) {
+			conf := fill(widgetConfig, ns, name) + "guard: {maxDeleted: 100%}\n"
+			narrow := watched(conf, selection)
+			serve := func(value string) {
+				labels := `{"metadata":{"labels":{"served":` + value + `}}}`
+				testkit.Patch(t, namespaces, "", ns, "somebody", labels)
+				testkit.Patch(t, widgets, ns, "a", "somebody", labels)
+			}
+			testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
+			serve(`"yes"`)
+			leader := start(t, testkit.Config(t), narrow).ready()
+			elected := make(chan struct{})
+			standby := startWith(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) {
+				o.Elected, o.HadOtherLeader = elected, func() bool { return true }
+			}, narrow).ready()
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			<-time.After(time.Minute)
+			serve(`"no"`)
+			waitGone(t, configMaps, ns, "a")
+			for _, conf := range []string{conf, narrow} {
+				<-time.After(time.Minute)
+				leader.reloadTo(conf)
+				standby.reloadTo(conf)
+				<-time.After(time.Minute)
+				mustExist(t, configMaps, ns, "a", "it was selected, and only the config has changed since")
+			}
+			leader.halt()
+			close(elected)
+			<-time.After(10 * time.Minute)
+			mustExist(t, configMaps, ns, "a", "only the config has changed")
+		}))
+	}
+}
+
+// A removal that a process has not finished goes on after a restart, also if the upstream was never ready.
+func TestRemovalOfTheUnselectedGoesOn(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		head, tail := around(t, fill(watched(widgetConfig, `labelSelector: {matchLabels: {served: "yes"}}`), ns, name))
+		one := func(name, kind, lines string) string {
+			return "\n  - {name: " + name + ", apiVersion: v1, kind: " + kind + ", " + lines + "template: \"metadata: {name: '{{ .metadata.name }}-" + name + "'}\"}"
+		}
+		conf := head + one("one", "Secret", "when: has(self.spec.data), ") + one("two", "Secret", "when: has(self.spec.data), after: [{name: one, until: Created}], ") +
+			one("three", "ConfigMap", "ready: {rules: [{rule: \"self.metadata.name == ''\", message: never}]}, ") + "\n" + tail
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, strings.Replace(widget("a", "{}"), "{name: a}", `{name: a, labels: {served: "yes"}}`, 1))
+		<-time.After(time.Minute)
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"k":"v"}}}`)
+		<-time.After(time.Minute)
+		testkit.Patch(t, secretKind, ns, "a-two", "somebody", `{"metadata":{"finalizers":["example.com/held"]}}`)
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"served":null}}}`)
+		<-time.After(time.Minute)
+		mustExist(t, secretKind, ns, "a-one", "what comes after it is held")
+		r.halt()
+		start(t, testkit.Config(t), conf).ready()
+		<-time.After(time.Minute)
+		testkit.Patch(t, secretKind, ns, "a-two", "somebody", `{"metadata":{"finalizers":null}}`)
+		waitGone(t, secretKind, ns, "a-one")
 	})
 }

@@ -21,7 +21,7 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 	if before.Pipeline.Upstream.GVR != r.Pipeline.Upstream.GVR {
 		return
 	}
-	r.deselected.Inherit(&before.deselected, r.selectsNamespacesLike(before))
+	r.deselected.Inherit(&before.deselected, selectsAlike(r, before))
 	r.cascades.Inherit(&before.cascades)
 	successors := r.matchDownstreams(before.Pipeline)
 	r.findLeftBehind(before)
@@ -32,11 +32,12 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 
 // InheritLeaving takes over which upstreams an ended reconciler of the same operator saw leaving, and how they are deleted.
 func (r *Reconciler) InheritLeaving(last *Reconciler) {
-	r.deselected.Inherit(&last.deselected, r.selectsNamespacesLike(last))
+	r.deselected.Inherit(&last.deselected, selectsAlike(r, last))
 	r.cascades.Inherit(&last.cascades)
 }
 
-func (r *Reconciler) selectsNamespacesLike(other *Reconciler) bool {
+// selectsAlike reports whether two select namespaces, by the same labels.
+func selectsAlike(r, other *Reconciler) bool {
 	a, b := r.NamespaceSelector, other.NamespaceSelector
 	return a != nil && b != nil && a.String() == b.String()
 }

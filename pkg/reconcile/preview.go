@@ -251,7 +251,7 @@ func (t *dryRun) findForgotten(ctx context.Context) {
 		switch {
 		case errors.Is(err, apply.ErrGone), err == nil && r.UID != "" && obj.GetUID() != r.UID:
 			continue
-		case err == nil && !marks.HasManager(t.Pipeline.Settings, obj): // another operator's, whose status it is
+		case err == nil && !marks.HasManager(t.Pipeline.Settings, obj): // another operator wrote this status
 			continue
 		case err != nil:
 			t.finding.Forgotten = append(t.finding.Forgotten, preview.Forgotten{Recorded: r, Note: apply.Classify(err).Message})

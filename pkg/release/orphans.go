@@ -19,17 +19,19 @@ import (
 )
 
 // orphans takes the owner references off what a changed config keeps (deletionPolicy: Orphan): without an operator, the garbage collector
-// would delete it with its upstream. A kind of which other downstreams are not kept is only named, since an object does not say of which
-// it is.
+// would delete it with its upstream. Objects of a kind of which other downstreams are not kept are only named.
 func (r *Releaser) orphans(ctx context.Context, f *load.File, client *apply.Client, namespaces []string) error {
-	done := map[schema.GroupVersionKind]bool{}
+	type place struct {
+		schema.GroupVersionKind
+		namespace string
+	}
+	done := map[place]bool{}
 	for i := range f.Downstreams {
 		d := &f.Downstreams[i]
 		gvk := schema.FromAPIVersionAndKind(d.APIVersion, d.Kind)
-		if gvk.Kind == "" || gvk.Version == "" || !d.OutlivesUpstream() || done[gvk] {
+		if gvk.Kind == "" || gvk.Version == "" || !d.OutlivesUpstream() {
 			continue
 		}
-		done[gvk] = true
 		all := !slices.ContainsFunc(f.Downstreams, func(o config.Downstream) bool {
 			return o.APIVersion == d.APIVersion && o.Kind == d.Kind && !o.OwnsFields() && !o.OutlivesUpstream()
 		})
@@ -43,8 +45,12 @@ func (r *Releaser) orphans(ctx context.Context, f *load.File, client *apply.Clie
 		at := namespacesOf(d, kind, namespaces)
 		one := &release{Releaser: r, client: client, gvr: kind.GVR}
 		for _, ns := range at {
+			if done[place{gvk, ns}] {
+				continue
+			}
+			done[place{gvk, ns}] = true
 			if err := one.keep(ctx, f, ns, all); apierrors.IsForbidden(err) {
-				fmt.Fprintf(r.Out, "note: %s with deletionPolicy: Orphan cannot be listed: those with an owner reference are deleted with "+
+				fmt.Fprintf(r.Out, "note: %s with deletionPolicy: Orphan cannot be listed or changed: those with an owner reference are deleted with "+
 					"their upstream\n", kind.GVR.GroupResource())
 			} else if err != nil {
 				return err
@@ -54,15 +60,18 @@ func (r *Releaser) orphans(ctx context.Context, f *load.File, client *apply.Clie
 	return nil
 }
 
-// namespacesOf are those in which objects of a downstream may be; "" for all.
-func namespacesOf(d *config.Downstream, kind *kinds.Kind, watched []string) []string {
-	switch to := d.TargetNamespaces; {
-	case !kind.Namespaced || to.From == config.NamespacesAny:
+// namespacesOf are those of the namespaces in which objects of a downstream may be and have an owner reference: the upstream's own, of a
+// cluster-scoped one any; "" for all.
+func namespacesOf(d *config.Downstream, kind *kinds.Kind, watched []string) (list []string) {
+	switch {
+	case !kind.Namespaced:
 		return []string{""}
-	case to.From == config.NamespacesList:
-		return to.Names
+	case d.TargetNamespaces.From != config.NamespacesList:
+		return watched
+	case slices.Contains(watched, ""):
+		return d.TargetNamespaces.Names
 	}
-	return watched
+	return slices.DeleteFunc(slices.Clone(watched), func(ns string) bool { return !slices.Contains(d.TargetNamespaces.Names, ns) })
 }
 
 // keep takes the references to upstreams off the operator's objects in a namespace; of a mixed kind it only names them.

@@ -245,7 +245,7 @@ func wanted(c *contents, outcomes []operator.Outcome) string {
 }
 
 // hold lets what is to be deleted wait for an object that is wanted, must stay, could not be read, or is of a custom kind, whose operator
-// may have to work in a namespace before it is gone, which a terminating one refuses. One that itself waits for what is to be deleted,
+// may have to work before it is gone: a terminating namespace takes nothing new. One that itself waits for what is to be deleted,
 // because it comes before it, is deleted with it.
 func hold(c *contents, in operator.Input, holder *operator.Outcome, outcomes, left []operator.Outcome) {
 	collected := holder.State == operator.StateDelete && in.Upstream.GetDeletionTimestamp() != nil
@@ -264,7 +264,8 @@ func hold(c *contents, in operator.Input, holder *operator.Outcome, outcomes, le
 	before := allBefore(c.Settings, holder.Downstream)
 	for _, o := range left {
 		goesBefore := o.GoesLater && slices.Contains(before, o.Downstream)
-		isCustom := !kinds.IsBuiltin(c.Downstreams[o.Downstream].GVK().GroupKind())
+		d := c.Downstreams[o.Downstream]
+		isCustom := !kinds.IsBuiltin(d.GVK().GroupKind()) && !d.OwnsFields()
 		if (isCustom || mustStay(o)) && !goesBefore && has(c, o.Downstream, o.Target) {
 			wait(named(c.Settings, o.Downstream, o.Target), "is gone")
 			return

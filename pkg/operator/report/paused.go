@@ -40,7 +40,8 @@ func Held(s *operator.Settings, upstream *unstructured.Unstructured, unrecorded 
 		return Report{} // nothing was said of it yet
 	}
 	before := s.Recorded(upstream)
-	report := Report{draft: &draft{summary: summary, before: before, recorded: keepForgotten(s, before, upstream, unrecorded), now: now, frozen: frozen,
+	report := Report{draft: &draft{summary: summary, before: before,
+		recorded: keepForgotten(s, before, upstream, unrecorded), now: now, frozen: frozen,
 		fields: currentValues(s.StatusFields, upstream)}}
 	fill(s, &report, upstream, RefusedFields{})
 	return report
