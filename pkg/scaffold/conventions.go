@@ -85,11 +85,11 @@ func (s *Conventions) text() string {
 apiVersion: %s
 kind: %s
 conventions:
-  hash: {annotation: %[3]s/spec-hash}         # on downstreams: what was asked for when they were last applied
-  downstreamName: {annotation: %[3]s/downstream} # on downstreams: which one of the config they are
-  owner: {annotation: %[3]s/owner}            # on downstreams that cannot bear an owner reference
-  pause: {annotation: %[3]s/paused}           # "true" on a custom resource: leave it alone
-  reconcile: {annotation: %[3]s/reconcile}    # on a custom resource, a new value: look at it now
+  hash: {annotation: %[3]s/spec-hash}             # on downstreams: what was asked for when they were last applied
+  downstreamName: {annotation: %[3]s/downstream}  # on downstreams: which one of the config they are
+  owner: {annotation: %[3]s/owner}                # on downstreams that cannot bear an owner reference
+  pause: {annotation: %[3]s/paused}               # "true" on a custom resource: leave it alone
+  reconcile: {annotation: %[3]s/reconcile}        # on a custom resource, a new value: look at it now
 `, config.APIVersion, config.ConventionsKind, s.Domain)
 }
 
