@@ -191,7 +191,7 @@ func whyMissing(err error) string {
 
 const notKnown = "not known"
 
-// kindGone reports whether the API server no longer serves a kind. The watch tells of the upstream's.
+// kindGone reports whether the API server no longer serves a kind. That of the upstream is noticed by its watch.
 func (c *Checks) kindGone(live context.Context) bool {
 	return slices.ContainsFunc(Of(c.Pipeline), func(k kinds.Kind) bool {
 		if k.Missing != nil || k.GVK == c.Pipeline.Upstream.GVK {
