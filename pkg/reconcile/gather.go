@@ -113,8 +113,8 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) operator.Facts
 	return f
 }
 
-// ofSibling says of an object at the place of downstream i that it is another downstream's, for which the status records it; empty if it is
-// not. rec is what the status records for downstream i.
+// ofSibling says of an object at the place of downstream i that it is another downstream's, as knownBy says; empty if it is not.
+// rec is what the status records for downstream i.
 func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded) (sibling, why string) {
 	if live == nil || rec != nil && rec.UID == live.UID {
 		return "", ""
@@ -260,10 +260,10 @@ func (r *reconciliation) ownedByDownstream() [][]*drift.Live {
 // kind.
 func eachNamed(r *reconciliation, use func(i int, rec status.Recorded)) {
 	s := r.Pipeline.Settings
+	if s.NameKey() == "" {
+		return
+	}
 	for i, d := range s.Downstreams {
-		if s.NameKey() == "" {
-			return
-		}
 		for _, live := range r.Cache.OwnedBy(i, r.upstream.GetUID()) {
 			if live.Downstream != "" && !marks.IsBeforeObject(live) && marks.Marked(live, r.upstream.GetUID()) {
 				rec := s.RecordAt(d, operator.RefOf(live), live.UID, "", "")
