@@ -50,8 +50,8 @@ type Options struct {
 	MayWrite func(ctx context.Context) bool
 	// Tenure is that of the election, for writes that do not go to an API server; nil if there is none.
 	Tenure *leadership.Tenure
-	// Activation is the tenure of the activation that an operator follows: it acts during the tenure, and else only decides. nil
-	// is no activation. An operator with an error does nothing. By default no operator follows any.
+	// Activation is the tenure of the activation that an operator follows: it acts during the tenure, and else only decides; nil:
+	// there is none. An operator with an error does nothing. By default no operator follows any.
 	Activation func(f *load.File) (*leadership.Tenure, error)
 	// Shards are those for which this process acts; nil: there are none, and it acts for every upstream.
 	Shards shards.Owned

@@ -228,7 +228,7 @@ func (o *runner) reportState(c state.Condition, continues bool) {
 	}
 }
 
-// Ready is the readiness check: every operator runs, or waits for a kind that is not installed, which is no fault of this
+// Ready is the readiness check: every operator runs, or waits for a kind that is not installed, which is not the fault of this
 // process. Its error lists what is missing by operator, and the configs that could not start. A changed config that cannot
 // start does not count here, since the last good one stays active, nor does one that was added after all were ready until it
 // has worked once: Reloaded reports these.
@@ -260,7 +260,7 @@ func (o *runner) problems(c state.Condition) (list []error) {
 	return list
 }
 
-// ObjectsReady is the check that says how many upstreams are not Ready, and why. That is no fault of the process, so it fails only
+// ObjectsReady is the check that says how many upstreams are not Ready, and why. That is not a fault of the process, so it fails only
 // if requested by its name (a path that ends in /objects), like Reloaded.
 func (e *Engine) ObjectsReady(req *http.Request) error {
 	if req != nil && path.Base(req.URL.Path) != "objects" {

@@ -335,7 +335,7 @@ func (s *session) waitForSync(ctx context.Context) bool {
 const syncPoll = 50 * time.Millisecond
 
 // inheritLeaving takes over from a session that has ended which upstreams it saw leaving, and finds those that have left since:
-// they are in its cache and not in this one, which selects equally. nil is no session.
+// they are in its cache and not in this one, which selects equally. It does nothing for nil.
 func (s *session) inheritLeaving(last *session) {
 	if last == nil || last.pipeline.Upstream.GVR != s.pipeline.Upstream.GVR {
 		return

@@ -194,7 +194,7 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// TestNoTokenLeft: a lock whose token cannot grow is taken by nobody, and one message says why, until somebody writes a smaller token.
+// TestNoTokenLeft: a lock whose token cannot grow is taken by nobody, and one message says why, until someone writes a smaller token.
 // It makes no difference whether it was released or has run out. The time is not real.
 func TestNoTokenLeft(t *testing.T) {
 	for _, last := range []Token{math.MaxInt32, math.MaxInt64} {

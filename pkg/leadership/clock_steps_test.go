@@ -266,7 +266,7 @@ func TestPollClockSteps(t *testing.T) {
 		reason      string
 		at, by      time.Duration // a step
 		from, until int           // seconds between which it becomes active; 0 for never
-		stops       bool          // whether it stops, and begins anew
+		stops       bool          // whether it stops, and begins again
 	}{
 		{"no step", 0, 0, 16, 16, false},
 		{"set forward by less than the deadline, while it waits", 5 * time.Second, 7 * time.Second, 16, 16, false},

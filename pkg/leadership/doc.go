@@ -5,7 +5,7 @@
 // is allowed until the renew deadline has passed since the last successful renewal was sent. Fence holds the requests of a
 // client to that, where a request is made and once more where its bytes go to the network.
 //
-// A process that uses it either stands by with warm caches and then leads for as long as it runs, or has one thing to do
+// A process that uses it either waits on standby with warm caches and then leads for as long as it runs, or has one thing to do
 // and ends.
 //
 // It knows nothing of what is written, and elects nobody where it is not asked to.

@@ -37,7 +37,7 @@ type Options struct {
 	// Once is for a process that has one thing to do. It reads the lock while it waits for it, and needs no right to watch
 	// it; and it ends where it is refused the lock (401, 403), instead of waiting for rights.
 	Once bool
-	// Again is for a process that stands by again after it has lost the lock. Else it ends.
+	// Again is for a process that waits on standby again after it has lost the lock. Else it ends.
 	Again bool
 	// HandsOver is for a process that hands the lock over if the record asks for that.
 	HandsOver bool
@@ -51,7 +51,7 @@ type Options struct {
 	Log     logr.Logger
 }
 
-// Election is one process' part in an election: it stands by, leads once at most (but for Options.Again), and then ends.
+// Election is one process' part in an election: it waits on standby, leads once at most (but for Options.Again), and then ends.
 type Election struct {
 	*Tenure
 	options Options
@@ -115,7 +115,7 @@ func (e *Election) Elected() <-chan struct{} { return e.elected }
 // HadOtherLeader reports, once this process leads, whether it saw another leader before.
 func (e *Election) HadOtherLeader() bool { return e.standby.sawLeader }
 
-// Run runs work while this process stands by and then leads. Work begins at once: whatever must wait for the lead waits for
+// Run runs work while this process waits and then leads. Work begins at once: whatever must wait for the lead waits for
 // Elected, or for Act. The context of work ends with ctx, or when the lock is lost for good. The lock is given back once work
 // has returned, when nothing is under way any more; not before that, even if ctx is done.
 //
@@ -160,7 +160,7 @@ func runBeside(ctx context.Context, may <-chan struct{}, campaign func(ctx conte
 	return err
 }
 
-// campaign stands by until the lock is free or ctx is done. Once it leads, it renews the lock until drained is closed, and
+// campaign waits on standby until the lock is free or ctx is done. Once it leads, it renews the lock until drained is closed, and
 // gives it back; ctx no longer matters then.
 func (e *Election) campaign(ctx context.Context, drained <-chan struct{}) error {
 	if _, err := e.elector(); err != nil { // metrics tell of one that it does not lead, from the beginning on

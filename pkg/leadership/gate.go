@@ -33,7 +33,7 @@ func (t *Tenure) fence(cfg *rest.Config, early bool) *rest.Config {
 	return cfg
 }
 
-// gate refuses writes outside the tenure. It stands right before the connection: client-go waits above it, for as long as
+// gate refuses writes outside the tenure. It is right before the connection: client-go waits above it, for as long as
 // the API server asks it to, before it sends a request again.
 type gate struct {
 	tenure *Tenure

@@ -34,7 +34,7 @@ type lock struct {
 	lasts int
 	// token is the token of the current hold, greatest the greatest that was seen.
 	token, greatest Token
-	// failure is why an attempt failed; nil if it did not, or somebody else was faster.
+	// failure is why an attempt failed; nil if it did not, or someone else was faster.
 	failure error
 	// refused is why the store refused to have the record read or written; nil if it did not, or was not reached.
 	refused error
@@ -63,7 +63,7 @@ func (l *lock) Get(ctx context.Context) (*Record, []byte, error) {
 		case !apierrors.IsNotFound(err):
 			l.giveUp(err)
 		case !l.leads && l.standby.deleted() > 0:
-			err = Conflict(l.Describe()) // or the elector would make it anew at once
+			err = Conflict(l.Describe()) // or the elector would create it again at once
 			l.giveUp(err)
 		case l.leads && l.tenure.MayWrite() != nil:
 			l.lose("") // another may have led, and have deleted it
@@ -75,7 +75,7 @@ func (l *lock) Get(ctx context.Context) (*Record, []byte, error) {
 		return nil, nil, fmt.Errorf("writing the record of the %s: %w", l.Describe(), err)
 	}
 	l.holder, l.read, l.lasts = record.HolderIdentity, Token(record.LeaderTransitions), record.LeaseDurationSeconds
-	if l.read < l.store.LastToken() { // else somebody wrote it, and may take it back
+	if l.read < l.store.LastToken() { // else someone wrote it, and may take it back
 		l.greatest = max(l.greatest, l.read)
 	}
 	switch {
@@ -88,7 +88,7 @@ func (l *lock) Get(ctx context.Context) (*Record, []byte, error) {
 	case l.holder == AskedToHandOver(l.self) && l.handsOver:
 		l.handOver(ctx, record)
 	case l.holder != l.self:
-		// Whoever has held it since, even where it is free again: a process that was out of touch for so long begins anew.
+		// Whoever has held it since, even where it is free again: a process that was out of touch for so long begins again.
 		l.lose(l.holder)
 	}
 	return record, raw, nil
@@ -100,7 +100,7 @@ func (l *lock) lose(to string) {
 	l.abandon()
 }
 
-// handOverMark is what a request to hand over adds to the holder in the record. To all others, somebody holds the lock until
+// handOverMark is what a request to hand over adds to the holder in the record. To all others, someone holds the lock until
 // its last renewal has run out, or it is released.
 const handOverMark = " (asked to hand over)"
 

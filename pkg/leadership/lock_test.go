@@ -47,7 +47,7 @@ func heldBy(holder string) Record {
 	return Record{HolderIdentity: holder, LeaseDurationSeconds: 15, RenewTime: metav1.Now()}
 }
 
-// testLock returns a lock of a process that leads, or stands by, and the Lease that it is about.
+// testLock returns a lock of a process that leads, or waits on standby, and the Lease that it is about.
 func testLock(leads bool) (*lock, *stored, *hands, *bool) {
 	tenure, clocks := testTenure(logr.Discard())
 	lease, abandoned := &stored{}, false
@@ -175,7 +175,7 @@ func TestLockEndsWhereTheLeaseIsGone(t *testing.T) {
 	}
 }
 
-// TestStandbyWaitsForADeletedRecord: a record that is deleted by hand is not free at once, whoever held it when it was seen: somebody
+// TestStandbyWaitsForADeletedRecord: a record that is deleted by hand is not free at once, whoever held it when it was seen: someone
 // may have taken it since, and has not found out yet. Nobody waits for a record that never was. The time is not real.
 func TestStandbyWaitsForADeletedRecord(t *testing.T) {
 	for _, test := range []struct {
@@ -326,7 +326,7 @@ func TestLockTokens(t *testing.T) {
 	}
 }
 
-// TestLockWithoutATokenLeft is not taken. A token that somebody wrote while this process led counts only as long as it is there.
+// TestLockWithoutATokenLeft is not taken. A token that someone wrote while this process led counts only as long as it is there.
 func TestLockWithoutATokenLeft(t *testing.T) {
 	l, lease, _, _ := testLock(true)
 	lease.record = Record{LeaderTransitions: math.MaxInt32, HolderIdentity: "self", LeaseDurationSeconds: 15}

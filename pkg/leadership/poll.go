@@ -14,7 +14,7 @@ type PollOptions struct {
 	Timings
 	// Ask reports whether the answer names this process, and what it names. An error says that there was no answer.
 	Ask func(ctx context.Context) (named bool, what string, err error)
-	// Again is for a process that stands by again once it is not named any more. Else it ends.
+	// Again is for a process that waits on standby again once it is not named any more. Else it ends.
 	Again bool
 	Log   logr.Logger
 }
@@ -33,7 +33,7 @@ type Poll struct {
 	holds       bool
 	row         int
 	first, last Instant
-	// reported is what was logged last while this process stands by.
+	// reported is what was logged last while this process waits on standby.
 	reported string
 }
 
@@ -98,7 +98,7 @@ func (p *Poll) ask(ctx context.Context) error {
 	return nil
 }
 
-// count counts an answer that names this process while it stands by. What was answered during a long gap is not known, so then
+// count counts an answer that names this process while it waits on standby. What was answered during a long gap is not known, so then
 // it counts as the first.
 func (p *Poll) count(sent Instant) {
 	if p.row == 0 || sent.since(p.last) >= p.options.RenewDeadline {

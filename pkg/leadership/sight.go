@@ -3,7 +3,7 @@ package leadership
 import "time"
 
 // Sight is what a process sees of a lock that another one holds. It counts by the clock of the process that looks: what others
-// wrote tells one renewal from another, and no more.
+// wrote only distinguishes one renewal from another.
 type Sight struct {
 	// seen is the last renewal that was seen, since is when, and lasts for how long it is good.
 	seen  renewal
@@ -11,7 +11,7 @@ type Sight struct {
 	lasts time.Duration
 }
 
-// renewal tells one renewal from another.
+// renewal identifies a renewal.
 type renewal struct {
 	holder      string
 	renewed     int64 // microseconds, as precise as a record is

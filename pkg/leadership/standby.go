@@ -63,7 +63,7 @@ func (s *standby) left() time.Duration { return s.Left(time.Now()) }
 func (s *standby) taken() bool { return s.seen.holder != s.self && s.Held(time.Now()) }
 
 // deleted is for how long a record that is gone still counts as held: whoever held it, seen or not, writes until it finds out, and
-// then makes it anew. If there never was one, nobody held it.
+// then creates it again. If there never was one, nobody held it.
 func (s *standby) deleted() time.Duration {
 	if !s.exists {
 		return 0
@@ -101,7 +101,7 @@ func (s *standby) wait(ctx context.Context) bool {
 	return false
 }
 
-// exhausted reports whether a lock that is free cannot be taken, because no token is left. It reports that, and waits for somebody to
+// exhausted reports whether a lock that is free cannot be taken, because no token is left. It reports that, and waits for someone to
 // write another one.
 func (s *standby) exhausted(ctx context.Context) bool {
 	last := s.store.LastToken()

@@ -30,7 +30,7 @@ type Store interface {
 	// Get reads the record.
 	Get(ctx context.Context) (*Record, error)
 	// Create writes the first record. Update replaces the one that Get, Create or Update last returned or wrote; it fails with
-	// Conflict if somebody else has written since.
+	// Conflict if someone else has written since.
 	Create(ctx context.Context, record *Record) error
 	Update(ctx context.Context, record *Record) error
 	// Watch calls seen with every record from the one that was read last on, until seen returns true. It returns an error that
@@ -50,7 +50,7 @@ func NotFound(name string) error {
 	return apierrors.NewNotFound(schema.GroupResource{Resource: "lock"}, name)
 }
 
-// Conflict is the error of a Store whose record somebody else has written.
+// Conflict is the error of a Store whose record someone else has written.
 func Conflict(name string) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "lock"}, name, errors.New("somebody else has written it"))
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Tenure is the time in which this process may write: from the first renewal of a lock that succeeded until the deadline has
-// passed since the last one was sent. Once it has ended, it may begin anew, if whoever renews it allows that.
+// passed since the last one was sent. Once it has ended, it may begin again, if whoever renews it allows that.
 type Tenure struct {
 	name     string // of the lock, such as Lease NAMESPACE/NAME
 	deadline time.Duration
@@ -95,7 +95,7 @@ func (t *Tenure) End(why error) {
 	t.cut()
 }
 
-// Restart allows it to begin anew after its end.
+// Restart allows it to begin again after its end.
 func (t *Tenure) Restart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

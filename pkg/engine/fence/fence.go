@@ -89,7 +89,7 @@ func (f *Fenced) Recorder(name string) events.EventRecorder {
 	return activeRecorder{Recorder{f.events.NewRecorder(scheme.Scheme, name)}, f.activation}
 }
 
-// activeRecorder drops the events of a standby: an event is an object that somebody has to write.
+// activeRecorder drops the events of a standby: an event is an object that someone has to write.
 type activeRecorder struct {
 	events.EventRecorder
 	activation *leadership.Tenure

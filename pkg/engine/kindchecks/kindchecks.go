@@ -175,7 +175,7 @@ func DescribeMissing(p *compile.Pipeline) string {
 	return strings.Join(slices.Compact(texts), "; ")
 }
 
-// whyMissing tells the reasons apart that matter to what waits for a kind: no object of it exists, it is served in another
+// whyMissing distinguishes the reasons that matter to what waits for a kind: no object of it exists, it is served in another
 // version, or the API server could not be asked.
 func whyMissing(err error) string {
 	switch {

@@ -19,7 +19,7 @@ var (
 	reconcileSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "corollary_reconcile_seconds",
 		Help: "Duration of one reconciliation of one upstream, by operator.",
-		// The service level is 5 s: it is the bound of a bucket, and longer ones can be told apart.
+		// The service level is 5 s: it is the bound of a bucket, and longer ones can be distinguished.
 		Buckets: append(prometheus.ExponentialBuckets(0.00001, 4, 10), 5, 10, 30, 60),
 	}, []string{"operator"})
 	requests = prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -39,7 +39,7 @@ func TestWriteBackSpacing(t *testing.T) {
 	metrics.Forget("spacing")
 }
 
-// A reload loads the config anew: only what it says counts, not where it is in memory.
+// A reload loads the config again: only what it says counts, not where it is in memory.
 func TestWriteBackIdentity(t *testing.T) {
 	of := func(secret string) string {
 		server := &query.DatabaseServer{DSNFrom: query.DSNFrom{Secret: &query.SecretKey{Namespace: "a", Name: secret, Key: "url"}}}
