@@ -13,7 +13,7 @@ import (
 // when it is given as a file.
 func TestCompleteConfig(t *testing.T) {
 	t.Parallel()
-	archive, err := txtar.ParseFile("../pkg/config/load/testdata/complete.txtar")
+	archive, err := txtar.ParseFile("../testdata/complete/complete.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}

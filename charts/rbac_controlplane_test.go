@@ -153,7 +153,7 @@ func rightsCases(t *testing.T) map[string]rightsCase {
 		cases["example "+strings.TrimPrefix(dir, "../examples/")] = c
 	}
 	cases["shards"] = rightsCase{configs: []string{"../examples/configs/configmap-copy/operator.yaml"}, values: map[string]any{"shards": 16}}
-	archives, err := filepath.Glob("../pkg/generate/testdata/rights/*.txtar")
+	archives, err := filepath.Glob("../testdata/rights/*.txtar")
 	if err != nil || len(archives) < 15 {
 		t.Fatalf("found %d made-up configs: %v", len(archives), err)
 	}

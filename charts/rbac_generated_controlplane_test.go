@@ -45,7 +45,7 @@ func TestRightsOfEveryKey(t *testing.T) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.keys)) {
 		if !have[key] && !m.reach(key, add) {
-			t.Errorf("no valid config has %s: add one to pkg/generate/testdata/rights", key)
+			t.Errorf("no valid config has %s: add one to testdata/rights", key)
 		}
 	}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -215,7 +215,7 @@ func (m *mutator) seed(t *testing.T, path string, crds []string) {
 // completeConfig is the config of the loader's test that has nearly every key.
 func completeConfig(t *testing.T) rightsCase {
 	t.Helper()
-	archive, err := txtar.ParseFile("../pkg/config/load/testdata/complete.txtar")
+	archive, err := txtar.ParseFile("../testdata/complete/complete.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}

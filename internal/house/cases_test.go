@@ -35,3 +35,21 @@ func TestCasesDecideNothing(t *testing.T) {
 		t.Error("pkg/cases does not call the reconciler")
 	}
 }
+
+// sharedText finds what belongs to the tests of a package that is not next to the one that reads it.
+var sharedText = regexp.MustCompile(`"(\.\./)+[^.".][^"]*/[^"]*testdata/`)
+
+// TestSharedFilesAreShared: what tests of several packages read is in testdata of the project.
+func TestSharedFilesAreShared(t *testing.T) {
+	for _, s := range sources(t) {
+		text, err := os.ReadFile(filepath.Join("../..", s.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Whatever loads must fit the schema: that needs every case of the loader.
+		isOfLoader := s.path == "pkg/config/schema/schema_test.go"
+		if found := sharedText.Find(text); found != nil && !isOfLoader && s.path != "internal/house/cases_test.go" {
+			t.Errorf("%s reads %s of another package: move it to testdata of the project", s.path, found)
+		}
+	}
+}

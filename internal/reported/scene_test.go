@@ -61,7 +61,7 @@ var (
 
 // play runs f in a new scene, whose operator is not started yet.
 func play(t *testing.T, f func(s *scene)) {
-	definitions, err := kinds.Definitions("../../pkg/engine/testdata/crds/widgets.yaml")
+	definitions, err := kinds.Definitions("../../testdata/crds/widgets.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

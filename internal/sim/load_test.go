@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	crds     = "../../pkg/engine/testdata/crds"
+	crds     = "../../testdata/crds"
 	examples = "../../examples/configs"
 )
 

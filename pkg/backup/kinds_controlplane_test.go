@@ -39,7 +39,7 @@ var notRestored = map[string]string{
 // seeds has the least that the API server takes of each kind, by apiVersion and kind.
 func seeds(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("../drift/testdata/edits/seeds.yaml")
+	text, err := os.ReadFile("../../testdata/seeds.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,5 +11,5 @@ import (
 func TestMain(m *testing.M) {
 	runAsCommand()
 	runAsHanging()
-	testkit.Main(m, testkit.WithCRDs("testdata/offline/crd.yaml"), testkit.WithAudit(), testkit.WithParallel(8))
+	testkit.Main(m, testkit.WithCRDs("../../testdata/widgets/crd.yaml"), testkit.WithAudit(), testkit.WithParallel(8))
 }

@@ -15,7 +15,7 @@ func TestReleaseRemovesFinalizersOfBeforeObjects(t *testing.T) {
 	t.Parallel()
 	memory(t)
 	ns, other := testkit.Namespace(t), testkit.Namespace(t)
-	text := read(t, "testdata/offline/operator.yaml")
+	text := read(t, "../../testdata/widgets/operator.yaml")
 	conf := filepath.Join(t.TempDir(), "operator.yaml")
 	before := "deletion:\n  before: {apiVersion: v1, kind: ConfigMap, template: 'metadata: {name: x}', doneWhen: 'true', targetNamespaces: " +
 		"{from: Any}}\n"
@@ -66,7 +66,7 @@ func TestReleaseWaitsForBefore(t *testing.T) {
 func releaseWaits(t *testing.T, deletion, first string) {
 	t.Helper()
 	conf := filepath.Join(t.TempDir(), "operator.yaml")
-	text := read(t, "testdata/offline/operator.yaml")
+	text := read(t, "../../testdata/widgets/operator.yaml")
 	text += "deletion: " + deletion + "\n"
 	write(t, conf, text)
 	ns := testkit.Namespace(t)

@@ -75,7 +75,7 @@ func (s *stubServer) release(t *testing.T, args ...string) (int, string) {
 	return run(t, append([]string{"release", "--kubeconfig", path, "-c"}, args...)...)
 }
 
-const good, broken = "testdata/offline/operator.yaml", "testdata/errors/broken.yaml"
+const good, broken = "../../testdata/widgets/operator.yaml", "testdata/errors/broken.yaml"
 
 func released(name string) (int, any) {
 	w := widget(name)

@@ -28,7 +28,7 @@ var (
 )
 
 const (
-	operatorFile = "testdata/offline/operator.yaml"
+	operatorFile = "../../testdata/widgets/operator.yaml"
 	patience     = testkit.Patience
 	blueWidget   = "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one}, spec: {color: blue}}"
 )
@@ -290,7 +290,7 @@ func TestCheckLive(t *testing.T) {
 // memory starts an API server in memory for this test alone, with the kind Widget, and returns a namespace.
 func memory(t *testing.T) (ns string) {
 	t.Helper()
-	bubble.Listen(t, "testdata/offline/crd.yaml")
+	bubble.Listen(t, "../../testdata/widgets/crd.yaml")
 	connected(t)
 	return testkit.Namespace(t)
 }

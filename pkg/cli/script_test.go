@@ -98,12 +98,12 @@ current-context: nowhere
 func TestOfflineCommandsAskNobody(t *testing.T) {
 	t.Parallel()
 	visitors, env := listen(t)
-	config, cr := "testdata/offline/operator.yaml", "testdata/offline/cr.yaml"
+	config, cr := "../../testdata/widgets/operator.yaml", "../../testdata/widgets/cr.yaml"
 	for _, args := range [][]string{
 		{"check", "-c", config},
-		{"check", "-c", config, "--crds", "testdata/offline/crd.yaml"},
-		{"render", "-c", config, "-f", cr, "--crds", "testdata/offline/crd.yaml"},
-		{"init", "--kind", "WebApp.v1.platform.example.com", "--from", "testdata/offline/cr.yaml", "--dir", t.TempDir()},
+		{"check", "-c", config, "--crds", "../../testdata/widgets/crd.yaml"},
+		{"render", "-c", config, "-f", cr, "--crds", "../../testdata/widgets/crd.yaml"},
+		{"init", "--kind", "WebApp.v1.platform.example.com", "--from", "../../testdata/widgets/cr.yaml", "--dir", t.TempDir()},
 		{"test", "../../examples/configs/hello"},
 		{"generate", "crd-status", "-c", config}, {"generate", "rbac", "-c", config, "-n", "apps"},
 		{"generate", "flowschema", "-c", config, "-n", "apps"}, {"generate", "argocd-health", "-c", config},

@@ -22,7 +22,7 @@ func TestRightsOfShards(t *testing.T) {
 	ns := testkit.Namespace(t)
 	configs := []string{"-c", operatorFile, "--set", "widgets:.watch.namespaces=[" + ns + "]", "--set", "widgets:.guard.maxChanged=100%"}
 	out, errs, code := split(t, append([]string{"generate", "rbac", "-n", ns, "--name", "sharing", "--leader-election-id", "lead", "--shards",
-		"4", "--crds", "testdata/offline/crd.yaml"}, configs...)...)
+		"4", "--crds", "../../testdata/widgets/crd.yaml"}, configs...)...)
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}

@@ -13,7 +13,7 @@ import (
 
 // TestJUnit reads a report with a decoder that knows nothing of the types that it was written from.
 func TestJUnit(t *testing.T) {
-	operator := read(t, "testdata/offline/operator.yaml")
+	operator := read(t, "../../testdata/widgets/operator.yaml")
 	t.Chdir(t.TempDir())
 	widget := "apiVersion: corollary.dev/v1alpha1\nkind: Case\nconfig: ../operator.yaml\n" +
 		"upstream: {apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one}, spec: {color: \"]]> <a> & \\u0007\"}}\n"

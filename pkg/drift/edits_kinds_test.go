@@ -131,7 +131,7 @@ func kindsServed(t *testing.T) []*served {
 
 func seedsByKind(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("testdata/edits/seeds.yaml")
+	text, err := os.ReadFile("../../testdata/seeds.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,7 @@ func searchKind(t *testing.T, ns string, kind *served) (tried, detected int) {
 		o.delete()
 	}
 	if done == 0 {
-		t.Error("the API server takes none of the documents: testdata/edits/seeds.yaml needs one")
+		t.Error("the API server takes none of the documents: testdata/seeds.yaml needs one")
 	}
 	return tried, detected
 }

@@ -52,7 +52,7 @@ func inTurn(t *testing.T, test func(t *testing.T)) {
 
 func crdFiles(t *testing.T) []string {
 	t.Helper()
-	paths, err := filepath.Glob("testdata/crds/*.yaml")
+	paths, err := filepath.Glob("../../testdata/crds/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

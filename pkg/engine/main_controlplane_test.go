@@ -10,6 +10,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testkit.Main(m, testkit.WithCRDs("testdata/crds"), testkit.WithControllers(controlplane.GarbageCollector, controlplane.Namespaces),
+	testkit.Main(m, testkit.WithCRDs("../../testdata/crds"), testkit.WithControllers(controlplane.GarbageCollector, controlplane.Namespaces),
 		testkit.WithParallel(8))
 }

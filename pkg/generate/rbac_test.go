@@ -16,7 +16,7 @@ import (
 
 // TestRights derives the rights of made-up configs. The chart's test derives those of the same configs from values.
 func TestRights(t *testing.T) {
-	golden.Cases(t, "testdata/rights/*.txtar", func(t *testing.T, c *golden.Case) {
+	golden.Cases(t, "../../testdata/rights/*.txtar", func(t *testing.T, c *golden.Case) {
 		files, o := caseConfigs(t, c)
 		rights, err := Rights(files, o)
 		if err != nil {

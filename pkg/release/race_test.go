@@ -23,7 +23,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // An upstream that is deleted between the list and the patch is not released before its deletion.before.
 func TestReleaseOfWhatIsDeletedMeanwhile(t *testing.T) {
-	bubble.Listen(t, "../cli/testdata/offline/crd.yaml")
+	bubble.Listen(t, "../../testdata/widgets/crd.yaml")
 	ns := testkit.Namespace(t)
 	widgets := schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "widgets"}
 	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one, finalizers: [tools.example.com/cleanup]}}")

@@ -23,10 +23,13 @@ import (
 //
 // -update writes what Load says into the section.
 func TestErrors(t *testing.T) {
-	golden.Cases(t, "testdata/*.txtar", func(t *testing.T, c *golden.Case) {
-		c.Want(t, "want", loadArchive(t, c.Archive))
-	})
+	for _, pattern := range caseFiles {
+		golden.Cases(t, pattern, func(t *testing.T, c *golden.Case) { c.Want(t, "want", loadArchive(t, c.Archive)) })
+	}
 }
+
+// caseFiles are the cases, of this package and those that others read, too.
+var caseFiles = []string{"testdata/*.txtar", "../../../testdata/complete/*.txtar"}
 
 // loadArchive writes the archive's files into a directory of their own and returns the errors of loading them.
 func loadArchive(t *testing.T, a *txtar.Archive) string {

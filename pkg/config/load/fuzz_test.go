@@ -12,9 +12,13 @@ import (
 // FuzzLoad: no text and no override makes Load panic, every error says where, what and how to fix it, and
 // every place that errors and later stages ask for can be asked for.
 func FuzzLoad(f *testing.F) {
-	names, err := filepath.Glob("testdata/*.txtar")
-	if err != nil {
-		f.Fatal(err)
+	var names []string
+	for _, pattern := range caseFiles {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			f.Fatal(err)
+		}
+		names = append(names, found...)
 	}
 	for _, name := range names {
 		a, err := txtar.ParseFile(name)

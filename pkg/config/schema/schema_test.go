@@ -49,6 +49,9 @@ func instance(t testing.TB, text []byte) any {
 	return v
 }
 
+// completeFiles are configs with every key.
+const completeFiles = "../../../testdata/complete/*.txtar"
+
 // Every case without errors, the config with every field there is among them, is valid.
 func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
 	schemas := map[string]*jsonschema.Schema{config.Kind: compileSchema(t, Operator()),
@@ -58,8 +61,12 @@ func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	complete, err := filepath.Glob(completeFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
 	checked := map[string]int{}
-	for _, name := range names {
+	for _, name := range append(names, complete...) {
 		a, err := txtar.ParseFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -113,8 +120,12 @@ func TestCompleteIsComplete(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"complete", "complete-source", "complete-mysql"} {
-		a, err := txtar.ParseFile("../load/testdata/" + name + ".txtar")
+	files, err := filepath.Glob(completeFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		a, err := txtar.ParseFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +160,7 @@ func TestCompleteIsComplete(t *testing.T) {
 
 func TestSchemaRefusesMistakes(t *testing.T) {
 	s := compileSchema(t, Operator())
-	a, err := txtar.ParseFile("../load/testdata/complete.txtar")
+	a, err := txtar.ParseFile("../../../testdata/complete/complete.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
