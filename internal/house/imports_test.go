@@ -48,22 +48,24 @@ var layers = [][]string{
 	{"pkg/kinds/discovered"},
 	{"pkg/reconcile/counters"},
 	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/leadership", "pkg/render", "pkg/rules", "pkg/status"},
-	{"pkg/config/conversion", "pkg/config/lock", "pkg/config/query", "pkg/config/random"},
-	{"pkg/config/common"},
+	{"pkg/config/conversion", "pkg/config/lock", "pkg/config/query", "pkg/config/random", "pkg/render/holes",
+		"pkg/render/reads"},
+	{"pkg/config/common", "pkg/render/program"},
 	{"pkg/drift/managed", "pkg/render/functions", "pkg/render/parsing", "pkg/render/skeleton", "pkg/rules/cost"},
 	{"pkg/canonical", "pkg/memcluster/answers", "pkg/render/values", "pkg/rules/schema", "pkg/simpleschema", "pkg/source"},
 	{"pkg/builtin", "pkg/fieldpath", "pkg/filewatch", "pkg/logging", "pkg/manifest", "pkg/pages", "pkg/redact", "pkg/spelling", "pkg/sqltext",
 		"pkg/yamltext"},
 }
 
-// never are imports that the layers would allow: pkg/operator only decides, so it must not import a package that writes.
+// never are imports that the layers would allow: pkg/operator only decides, so it must not import a package that writes, and
+// pkg/operator/desired only executes templates.
 var never = map[string][]string{
-	"pkg/operator":         {"pkg/apply", "pkg/render", "pkg/rules"},
+	"pkg/operator":         {"pkg/apply", "pkg/render", "pkg/render/program", "pkg/rules"},
 	"pkg/operator/compile": {"pkg/apply"},
-	"pkg/operator/decide":  {"pkg/apply", "pkg/render", "pkg/rules"},
-	"pkg/operator/desired": {"pkg/apply"},
-	"pkg/operator/health":  {"pkg/apply", "pkg/render"},
-	"pkg/operator/report":  {"pkg/apply", "pkg/render", "pkg/rules"},
+	"pkg/operator/decide":  {"pkg/apply", "pkg/render", "pkg/render/program", "pkg/rules"},
+	"pkg/operator/desired": {"pkg/apply", "pkg/render"},
+	"pkg/operator/health":  {"pkg/apply", "pkg/render", "pkg/render/program"},
+	"pkg/operator/report":  {"pkg/apply", "pkg/render", "pkg/render/program", "pkg/rules"},
 }
 
 // pure are the packages that need neither an API server nor its clients.
@@ -110,7 +112,10 @@ var pure = []string{
 	"pkg/render",
 	"pkg/render/check",
 	"pkg/render/functions",
+	"pkg/render/holes",
 	"pkg/render/parsing",
+	"pkg/render/program",
+	"pkg/render/reads",
 	"pkg/render/skeleton",
 	"pkg/render/values",
 	"pkg/rules",

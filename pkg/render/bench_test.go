@@ -7,6 +7,8 @@ import (
 
 	"github.com/Masterminds/sprig/v3"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/pkg/render/program"
 )
 
 // benchmarkTemplate is a typical Deployment; Helm's functions and Corollary's render it the same.
@@ -59,7 +61,7 @@ func benchmarkUpstream() map[string]any {
 }
 
 func BenchmarkDeployment(b *testing.B) {
-	data := Data{Upstream: benchmarkUpstream()}
+	data := program.Data{Upstream: benchmarkUpstream()}
 	b.Run("holes", func(b *testing.B) {
 		tmpl, err := Compile(benchmarkTemplate, Options{})
 		if err != nil {

@@ -22,7 +22,7 @@ func (c *compiler) call(cmd *parse.CommandNode, name string, given int) {
 		c.errorf(cmd.Pos, "for a value to fall back to, use `default`", "omitempty works only at the end of a hole")
 		return
 	}
-	if name == "item" && !c.options.Items {
+	if name == "item" && !c.items {
 		c.errorf(
 			cmd.Pos,
 			"add forEach with items, or read the upstream, as in .metadata.name",
@@ -34,8 +34,8 @@ func (c *compiler) call(cmd *parse.CommandNode, name string, given int) {
 		c.errorf(cmd.Pos, `write `+name+` "NAME"`, "the name of a %s must be written as it is, since what is read must be known before", name)
 		return
 	}
-	if !canCall(name) {
-		c.errorf(cmd.Pos, functions.UnknownFix(name, append(ofExecution, "omitempty")), "unknown function %s", name)
+	if !functions.Exists(name) {
+		c.errorf(cmd.Pos, functions.UnknownFix(name), "unknown function %s", name)
 		return
 	}
 	c.used[name] = true
@@ -43,7 +43,7 @@ func (c *compiler) call(cmd *parse.CommandNode, name string, given int) {
 	if len(cmd.Args) < 2 {
 		return
 	}
-	if text, ok := constString(cmd.Args[1]); ok && name == "include" {
+	if text, ok := parsing.Constant(cmd.Args[1]); ok && name == "include" {
 		c.templateName(cmd.Pos, text)
 	}
 }
@@ -53,16 +53,16 @@ func namesConstant(cmd *parse.CommandNode) bool {
 	if len(cmd.Args) != 2 {
 		return false
 	}
-	_, ok := constString(cmd.Args[1])
+	_, ok := parsing.Constant(cmd.Args[1])
 	return ok
 }
 
 func (c *compiler) templateName(pos parse.Pos, name string) {
-	if _, ok := c.trees[name]; ok {
+	if _, ok := c.Trees[name]; ok {
 		return
 	}
 	fix := "write {{ define }} for it in this template or in helpers"
-	known := slices.Concat(values.SortedKeys(c.trees), values.SortedKeys(c.helpers))
+	known := slices.Concat(values.SortedKeys(c.Trees), values.SortedKeys(c.helpers))
 	if near := spelling.Closest(name, slices.DeleteFunc(known, func(n string) bool { return n == parsing.Main })); near != "" {
 		fix = "did you mean " + near + "?"
 	}
@@ -71,7 +71,7 @@ func (c *compiler) templateName(pos parse.Pos, name string) {
 
 // arguments checks the number of arguments of a call: text/template checks it only when it executes the call.
 func (c *compiler) arguments(pos parse.Pos, name string, given int) {
-	least, most := arity(name)
+	least, most := functions.Arity(name)
 	switch {
 	case given < least && name == "default":
 		c.errorf(pos, "write `.spec.field | default VALUE`", "default has no value to fall back to")
@@ -94,19 +94,6 @@ func counted(least, most int) string {
 	return text
 }
 
-// arity returns the least and the most arguments of a function.
-func arity(name string) (least, most int) {
-	switch name {
-	case "item":
-		return 0, 0
-	case "param", "variable", "input", "downstream":
-		return 1, 1
-	case "include":
-		return 2, 2
-	}
-	return functions.Arity(name)
-}
-
 // looksUpKey reports whether a call looks up a key in its first argument, a map.
 func looksUpKey(name string, args []parse.Node) bool {
 	switch name {
@@ -114,7 +101,7 @@ func looksUpKey(name string, args []parse.Node) bool {
 		return true
 	case "index":
 		if len(args) > 2 {
-			_, isText := constString(args[2])
+			_, isText := parsing.Constant(args[2])
 			return isText
 		}
 	}
@@ -127,6 +114,6 @@ func pipeMayBeNull(p *parse.PipeNode) bool {
 	case *parse.StringNode, *parse.NumberNode, *parse.BoolNode:
 		return false
 	}
-	name := function(last)
+	name := parsing.Function(last)
 	return name == "" || functions.MayBeNull(name)
 }

@@ -1,95 +1,62 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
-	"sort"
-	"sync"
+	"slices"
 	"text/template/parse"
 
+	"github.com/corollary-dev/corollary/pkg/render/holes"
 	"github.com/corollary-dev/corollary/pkg/render/parsing"
-	"github.com/corollary-dev/corollary/pkg/render/skeleton"
+	"github.com/corollary-dev/corollary/pkg/render/program"
+	"github.com/corollary-dev/corollary/pkg/render/reads"
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
-// Template is a compiled template. It is immutable and safe for concurrent use.
+// Template is a compiled template, with what it reads. It is immutable and safe for concurrent use.
 type Template struct {
-	reads
-	options   Options
-	lines     int                    // of the template, without the helpers
-	trees     map[string]*parse.Tree // by template name; rewritten, read-only
-	functions []string               // the functions that the trees call, without those bound to sites
-	siteCalls []siteCall
-	sites     []site
-	position  *parsing.Position
-	holes     []Hole
-	fields    []Field
-	textPos   map[*byte]parse.Pos // position of each text node's text in the template
-	constant  bool                // only text
-	cache     *skeleton.Cache
-	runs      sync.Pool
+	reads.Reads
+	*program.Template
+	// Holes are in the order of the template, to show where structure can enter. A text has none.
+	Holes []holes.Hole
+	// Fields are those near the root of the document, outside lists, that are known without an upstream. A field with several possible
+	// values is listed once for each.
+	Fields []holes.Field
 }
 
-// Compile parses a template for a document. It returns an *Error, or Errors for several, with everything that is known without
-// an upstream: unknown functions, functions whose result is not always the same, YAML that is invalid on every path.
+// Compile parses a template for a document. It returns a *parsing.Error, or parsing.Errors for several, with everything that is known
+// without an upstream: unknown functions, functions whose result is not always the same, YAML that is invalid on every path.
 func Compile(text string, o Options) (*Template, error) {
 	c, err := compile(text, o, false)
 	if err != nil {
 		return nil, err
 	}
+	var found holes.Found
 	if !c.unprobed {
-		c.probe()
+		found = holes.Find(&c.Source)
+		if found.Invalid != nil && len(c.errs) == 0 {
+			c.errs = append(c.errs, found.Invalid)
+		}
+		c.errs = append(c.errs, found.Quoted...)
+		for _, d := range found.Documents {
+			if o.Probed != nil {
+				o.Probed(d)
+			}
+		}
 	}
-	return c.done()
+	return c.done(found)
 }
 
-// siteCall is a function added by the rewrite that is bound to a site.
-type siteCall struct {
-	name, function string
-	site           int
-}
-
-// compiler is the state of one compilation.
-type compiler struct {
-	*Template
-	asText  bool // the result is text, not a document
-	errs    Errors
-	used    map[string]bool
-	actions map[*parse.ActionNode]*action
-	helpers map[string]bool // the trees that are helpers
-
-	current   string              // the template that is being rewritten
-	printing  map[string][]string // the templates that a template prints with their holes
-	unprobed  bool                // its text may contain something that looks like a placeholder
-	printsAny bool                // some template prints one whose name is computed
-}
-
-// action is what the probes know about an action that prints.
-type action struct {
-	site    int
-	stages  []*parse.CommandNode
-	include string // the template that is printed, if its name is constant
-}
-
-func newCompiler(text string, o Options, asText bool) (*compiler, error) {
-	o = o.withDefaults()
-	c := &compiler{
-		Template: &Template{options: o, lines: parsing.Lines(text), position: parsing.NewPosition(parsing.Joined(text, o.Helpers)),
-			cache: skeleton.NewCache(o.Limits.CacheBytes), textPos: map[*byte]parse.Pos{}},
-		asText: asText, used: map[string]bool{}, actions: map[*parse.ActionNode]*action{}, printing: map[string][]string{},
+// CompileText parses a template for a text, such as the value of a label. Errors are as in Compile; there is no YAML in it.
+func CompileText(text string, o Options) (*Template, error) {
+	c, err := compile(text, o, true)
+	if err != nil {
+		return nil, err
 	}
-	var err error
-	c.trees, c.helpers, err = o.trees(text)
-	return c, err
+	return c.done(holes.Found{})
 }
 
-// Parse parses a template and the helpers, without checking the functions that they call. The tree named "" is the template;
-// the others are define blocks. It returns an *Error.
-func Parse(text string, o Options) (map[string]*parse.Tree, error) {
-	trees, _, err := o.withDefaults().trees(text)
-	return trees, err
-}
-
-// CheckHelpers checks helpers without a template. It returns an *Error, or Errors.
+// CheckHelpers checks helpers without a template. It returns a *parsing.Error, or parsing.Errors.
 func CheckHelpers(o Options) error {
 	o.Items = true // some may be used with forEach
 	c, err := newCompiler("", o, true)
@@ -97,8 +64,31 @@ func CheckHelpers(o Options) error {
 		return err
 	}
 	c.rewrite()
-	_, err = c.done()
-	return err
+	return c.problems()
+}
+
+// compiler is the state of one compilation.
+type compiler struct {
+	holes.Source
+	reads    reads.Reads
+	items    bool // `item` can be used
+	asText   bool // the result is text, not a document
+	errs     parsing.Errors
+	used     map[string]bool
+	helpers  map[string]bool // the trees that are helpers
+	current  string          // the template that is being rewritten
+	unprobed bool            // its text may contain something that looks like a placeholder
+}
+
+func newCompiler(text string, o Options, asText bool) (*compiler, error) {
+	d := o.Delimiters.WithDefaults()
+	c := &compiler{items: o.Items, asText: asText, used: map[string]bool{}, Source: holes.Source{
+		Template: program.New(text, o.Helpers, d, o.Limits),
+		Actions:  map[*parse.ActionNode]*holes.Action{}, Printing: map[string][]string{},
+	}}
+	var err error
+	c.Trees, c.helpers, err = parsing.Trees(text, o.Helpers, d)
+	return c, err
 }
 
 func compile(text string, o Options, asText bool) (*compiler, error) {
@@ -106,69 +96,36 @@ func compile(text string, o Options, asText bool) (*compiler, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.reads = c.analyze()
-	c.constant = isConstant(c.trees[parsing.Main])
+	c.reads = reads.Of(c.Trees, c.helpers, o.Lists)
 	c.rewrite()
-	c.functions = values.SortedKeys(c.used)
-	c.runs.New = func() any { return c.newRun() }
+	c.Functions = values.SortedKeys(c.used)
 	return c, nil
 }
 
-// rewrite rewrites all parse trees.
-func (c *compiler) rewrite() {
-	for _, tree := range values.SortedKeys(c.trees) {
-		c.tree(c.trees[tree])
+// done returns the template, if there are no errors.
+func (c *compiler) done(found holes.Found) (*Template, error) {
+	if err := c.problems(); err != nil {
+		return nil, err
 	}
+	return &Template{Reads: c.reads, Template: c.Template, Holes: found.Holes, Fields: found.Fields}, nil
 }
 
-// done sorts the errors. It returns the template only if there are none.
-func (c *compiler) done() (*Template, error) {
+// problems returns the sorted errors.
+func (c *compiler) problems() error {
 	for _, e := range c.errs {
-		e.Lines = c.lines
+		e.Lines = c.Lines
 	}
 	switch len(c.errs) {
 	case 0:
-		return c.Template, nil
+		return nil
 	case 1:
-		return nil, c.errs[0]
+		return c.errs[0]
 	}
-	sort.SliceStable(c.errs, func(i, j int) bool {
-		a, b := c.errs[i], c.errs[j]
-		if a.Line != b.Line {
-			return a.Line < b.Line
-		}
-		return a.Column < b.Column
-	})
-	return nil, c.errs
+	slices.SortStableFunc(c.errs, func(a, b *parsing.Error) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) })
+	return c.errs
 }
 
 func (c *compiler) errorf(pos parse.Pos, fix, format string, args ...any) {
-	line, column := c.position.At(pos)
-	c.errs = append(c.errs, &Error{Line: line, Column: column, Problem: fmt.Sprintf(format, args...), Fix: fix})
-}
-
-// isConstant reports whether a tree contains only text.
-func isConstant(t *parse.Tree) bool {
-	if t.Root == nil {
-		return true
-	}
-	for _, n := range t.Root.Nodes {
-		if n.Type() != parse.NodeText {
-			return false
-		}
-	}
-	return true
-}
-
-// prints records that the current template prints another one, with its holes.
-func (c *compiler) prints(name string) {
-	c.printing[c.current] = append(c.printing[c.current], name)
-}
-
-// newSite adds a site; it returns its number.
-func (c *compiler) newSite(pos parse.Pos, text string) (int, *site) {
-	s := site{text: text, tree: c.current}
-	s.line, s.column = c.position.At(pos)
-	c.sites = append(c.sites, s)
-	return len(c.sites) - 1, &c.sites[len(c.sites)-1]
+	line, column := c.At(pos)
+	c.errs = append(c.errs, &parsing.Error{Line: line, Column: column, Problem: fmt.Sprintf(format, args...), Fix: fix})
 }

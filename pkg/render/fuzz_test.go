@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/pkg/render/program"
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
@@ -90,7 +91,7 @@ var holeTemplates = map[string]string{
 func compiled(tb testing.TB, text string) *Template {
 	tb.Helper()
 	// The time limit is of the wall clock, and the machine may be busy.
-	t, err := Compile(text, Options{Limits: Limits{Time: time.Minute}})
+	t, err := Compile(text, Options{Limits: values.Limits{Time: time.Minute}})
 	if err != nil {
 		tb.Fatalf("compiling %q: %v", text, err)
 	}
@@ -98,8 +99,8 @@ func compiled(tb testing.TB, text string) *Template {
 }
 
 // withValue returns an upstream that holds v in every shape that the templates read.
-func withValue(v any) Data {
-	return Data{Upstream: map[string]any{"v": v, "l": []any{v}, "m": map[string]any{"v": v}}}
+func withValue(v any) program.Data {
+	return program.Data{Upstream: map[string]any{"v": v, "l": []any{v}, "m": map[string]any{"v": v}}}
 }
 
 // substitute puts s for the word HOLE in every string and key.
@@ -196,7 +197,7 @@ func fuzzTypes(t *testing.T, s string, n int64, float float64) {
 		if !cmp.Equal(want, got) {
 			t.Errorf("a value changed: %s", cmp.Diff(want, got))
 		}
-		_, err = inText.Execute(withValue(v))
+		_, err = inText.ExecuteText(withValue(v))
 		if structured := values.IsStructure(v); structured != (err != nil) {
 			t.Errorf("%v in text: %v", clip(v), err)
 		}
@@ -299,7 +300,7 @@ func compareWithKubectl(t *testing.T, text string) {
 	tmpl, err := Compile(text, Options{})
 	var got map[string]any
 	if err == nil {
-		got, err = tmpl.Execute(Data{})
+		got, err = tmpl.Execute(program.Data{})
 	}
 	if err != nil {
 		return // stricter is fine: a list, two documents, a merge key
@@ -324,7 +325,7 @@ func asKubectl(text string) (map[string]any, error) {
 	if err := dec.Decode(&out); err != nil {
 		return nil, err
 	}
-	b := NewBudget(Limits{Bytes: math.MaxInt}, nil)
+	b := values.NewBudget(values.Limits{Bytes: math.MaxInt}, nil)
 	copied, err := values.Copy(b, out)
 	if err != nil {
 		return nil, err

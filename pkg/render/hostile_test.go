@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/render/functions"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
+	"github.com/corollary-dev/corollary/pkg/render/program"
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
@@ -91,11 +93,6 @@ var definitions = map[string]string{
 	"$deep":  `{{ $deep := dict }}{{ range until 2000 }}{{ $deep = dict "a" $deep }}{{ end }}`,
 }
 
-// allFunctions returns the names of functions that a template can call.
-func allFunctions() []string {
-	return slices.Sorted(slices.Values(append(functions.Names(), ofExecution...)))
-}
-
 // argument is an expression for an argument, and the value of the upstream that it reads.
 type argument struct {
 	text  string
@@ -140,8 +137,8 @@ func arguments(param reflect.Type, i int) []argument {
 func parameters(name string, n int) []reflect.Type {
 	out := make([]reflect.Type, n)
 	ft := functions.Type(name)
-	if bind := runFunctions[name]; bind != nil {
-		ft = reflect.TypeOf(bind(&run{}))
+	if slices.Contains([]string{"param", "variable", "input", "downstream", "include"}, name) {
+		ft = reflect.TypeFor[func(string, any) any]()
 	}
 	if ft == nil {
 		return out
@@ -178,14 +175,14 @@ func call(name string, n int, choose func(n int) int) (string, m) {
 // measured renders and fails the test if that takes too much memory or time.
 func measured(t *testing.T, template string, up m) (doc map[string]any, err error) {
 	t.Helper()
-	tmpl, err := Compile(template, Options{Limits: Limits{Time: mostTime}})
+	tmpl, err := Compile(template, Options{Limits: values.Limits{Time: mostTime}})
 	if err != nil {
 		return nil, err
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	start := time.Now()
-	doc, err = tmpl.Execute(Data{Upstream: up})
+	doc, err = tmpl.Execute(program.Data{Upstream: up})
 	took := time.Since(start)
 	runtime.ReadMemStats(&after)
 	if made := after.TotalAlloc - before.TotalAlloc; made > mostAllocated*allocationFactor {
@@ -197,7 +194,7 @@ func measured(t *testing.T, template string, up m) (doc map[string]any, err erro
 	if err != nil && len(err.Error()) > 2000 {
 		t.Errorf("%q: an error of %d bytes", values.Short(template), len(err.Error()))
 	}
-	var known *Error
+	var known *parsing.Error
 	if err != nil && (!errors.As(err, &known) || strings.Contains(known.Problem, "recovered from a panic")) {
 		t.Errorf("%q: %v", values.Short(template), err)
 	}
@@ -207,9 +204,9 @@ func measured(t *testing.T, template string, up m) (doc map[string]any, err erro
 // TestHostileArguments calls every function with values chosen to hang or crash the process.
 func TestHostileArguments(t *testing.T) {
 	const each = 8
-	for _, name := range allFunctions() {
+	for _, name := range functions.Names() {
 		random := rand.New(rand.NewPCG(1, 2))
-		least, most := arity(name)
+		least, most := functions.Arity(name)
 		for i := range each {
 			n := min(max(least, 1)+i%3, most)
 			template, up := call(name, n, random.IntN)
@@ -238,7 +235,7 @@ func ofHostile(t *testing.T, template string, _ Options) string {
 	switch _, err := measured(t, template, hostileUpstream()); {
 	case err == nil:
 		return "harmless"
-	case errors.Is(err, ErrLimit):
+	case errors.Is(err, values.ErrLimit):
 		return fmt.Sprintf("limit: %.300v", err)
 	default:
 		return fmt.Sprintf("%.300v", err)
@@ -247,13 +244,13 @@ func ofHostile(t *testing.T, template string, _ Options) string {
 
 // FuzzFunctions calls functions with hostile values that the fuzzer chooses.
 func FuzzFunctions(f *testing.F) {
-	names := allFunctions()
+	names := functions.Names()
 	for i := range names {
 		f.Add(i, uint64(i), "a")
 	}
 	f.Fuzz(func(t *testing.T, function int, seed uint64, s string) {
 		name := names[uint(function)%uint(len(names))]
-		least, most := arity(name)
+		least, most := functions.Arity(name)
 		random := rand.New(rand.NewPCG(seed, 1))
 		template, up := call(name, min(max(least, 1)+random.IntN(3), most), random.IntN)
 		for _, key := range slices.Sorted(maps.Keys(up)) {

@@ -5,13 +5,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/corollary-dev/corollary/pkg/render/program"
+	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
 func TestLargeValuesPass(t *testing.T) {
 	text := strings.Repeat("0123456789abcde\n", 1<<16)
 	for _, c := range []string{"a: {{ .v }}", "a: \"{{ .v }}\"", "a: |-\n  {{ .v }}", "a: |-\n{{ .v | indent 2 }}",
 		"# {{ .v }}\na: {{ .v }}"} {
-		doc, err := compiled(t, c).Execute(Data{Upstream: m{"v": text}})
+		doc, err := compiled(t, c).Execute(program.Data{Upstream: m{"v": text}})
 		if err != nil || doc["a"] != text {
 			t.Errorf("%q: a mebibyte does not arrive: %v", c, err)
 		}
@@ -20,7 +23,7 @@ func TestLargeValuesPass(t *testing.T) {
 
 func TestConcurrentExecutions(t *testing.T) {
 	tmpl, err := Compile("{{ define \"n\" }}{{ .n }}{{ end }}a: {{ .n }}\nb: {{ include \"n\" . | quote }}\nc:{{ range .l }}\n  - {{ . "+
-		"}}{{ else }} []{{ end }}\n", Options{Limits: Limits{CacheBytes: 8_000}})
+		"}}{{ else }} []{{ end }}\n", Options{Limits: values.Limits{CacheBytes: 8_000}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +36,7 @@ func TestConcurrentExecutions(t *testing.T) {
 				for j := range i % 7 {
 					items = append(items, n+int64(j))
 				}
-				doc, err := tmpl.Execute(Data{Upstream: m{"n": n, "l": items}})
+				doc, err := tmpl.Execute(program.Data{Upstream: m{"n": n, "l": items}})
 				if err != nil || doc["a"] != n || doc["b"] != fmt.Sprint(n) || len(doc["c"].(l)) != i%7 {
 					t.Errorf("%d: %v, %v", n, doc, err)
 				}
@@ -41,18 +44,4 @@ func TestConcurrentExecutions(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-func TestRunsKeepNothing(t *testing.T) {
-	tmpl := compiled(t, "a: {{ .secret }}")
-	r := tmpl.newRun()
-	d := Data{Upstream: m{"secret": "s"}}
-	r.start(d)
-	if err := r.execute(d, false); err != nil {
-		t.Fatal(err)
-	}
-	r.release()
-	if r.data.Upstream != nil || r.recs[:1][0].value != nil {
-		t.Error("a pooled run keeps the upstream")
-	}
 }

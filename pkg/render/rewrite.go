@@ -3,13 +3,23 @@ package render
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"text/template/parse"
 	"unicode/utf8"
 
 	"github.com/corollary-dev/corollary/pkg/render/functions"
 	"github.com/corollary-dev/corollary/pkg/render/parsing"
+	"github.com/corollary-dev/corollary/pkg/render/program"
 	"github.com/corollary-dev/corollary/pkg/render/skeleton"
+	"github.com/corollary-dev/corollary/pkg/render/values"
 )
+
+// rewrite rewrites all parse trees.
+func (c *compiler) rewrite() {
+	for _, name := range values.SortedKeys(c.Trees) {
+		c.tree(c.Trees[name])
+	}
+}
 
 // tree rewrites one template in place. It encloses the body in calls that count the nesting of templates.
 func (c *compiler) tree(t *parse.Tree) {
@@ -21,8 +31,8 @@ func (c *compiler) tree(t *parse.Tree) {
 	if t.Name == parsing.Main {
 		return
 	}
-	c.used[fnLeave] = true
-	enter, leave := c.countSteps(fnEnter, t.Root.Pos, t.Root), discardCall(fnLeave, t.Root.Pos)
+	c.used[program.FnLeave] = true
+	enter, leave := c.countSteps(program.FnEnter, t.Root.Pos, t.Root), discardCall(program.FnLeave, t.Root.Pos)
 	t.Root.Nodes = slices.Concat([]parse.Node{enter}, t.Root.Nodes, []parse.Node{leave})
 }
 
@@ -51,9 +61,9 @@ func (c *compiler) statement(n parse.Node) {
 		c.branch(&n.BranchNode)
 	case *parse.RangeNode:
 		c.branch(&n.BranchNode)
-		c.used[fnOver] = true
-		n.Pipe.Cmds = append(n.Pipe.Cmds, commandNode(n.Pos, identNode(fnOver, n.Pos)))
-		n.List.Nodes = append([]parse.Node{c.countSteps(fnTick, n.Pos, n.List)}, n.List.Nodes...)
+		c.used[program.FnOver] = true
+		n.Pipe.Cmds = append(n.Pipe.Cmds, commandNode(n.Pos, identNode(program.FnOver, n.Pos)))
+		n.List.Nodes = append([]parse.Node{c.countSteps(program.FnTick, n.Pos, n.List)}, n.List.Nodes...)
 	case *parse.TemplateNode:
 		c.templateName(n.Pos, n.Name)
 		c.prints(n.Name)
@@ -67,7 +77,7 @@ func (c *compiler) statement(n parse.Node) {
 // separately.
 func (c *compiler) countSteps(name string, pos parse.Pos, l *parse.ListNode) *parse.ActionNode {
 	id, s := c.newSite(pos, "")
-	s.weight = 2 + weight(l)
+	s.Weight = 2 + weight(l)
 	call := discardCall(name, pos)
 	call.Pipe.Cmds = []*parse.CommandNode{c.callNode(name, id, pos)}
 	return call
@@ -120,7 +130,7 @@ func (c *compiler) text(n *parse.TextNode) {
 	if len(n.Text) == 0 {
 		return
 	}
-	c.textPos[&n.Text[0]] = n.Pos
+	c.TextLines[&n.Text[0]], _ = c.At(n.Pos)
 	if !utf8.Valid(n.Text) {
 		c.unprobed = true
 		c.errorf(n.Pos, "save it as UTF-8", "the template is not UTF-8")
@@ -140,7 +150,7 @@ var mutatingFunctions = map[string]bool{
 // assignment rewrites an action that sets a variable and prints nothing.
 func (c *compiler) assignment(n *parse.ActionNode) {
 	last := n.Pipe.Cmds[len(n.Pipe.Cmds)-1]
-	if name := function(last); mutatingFunctions[name] && n.Pipe.Decl[0].Ident[0] == "$_" {
+	if name := parsing.Function(last); mutatingFunctions[name] && n.Pipe.Decl[0].Ident[0] == "$_" {
 		c.errorf(n.Pos, "keep the copy: $d = "+name+" $d …", "%s gives a changed copy here, and $_ throws it away", name)
 	}
 	c.pipe(n.Pipe)
@@ -160,7 +170,7 @@ func (c *compiler) commands(cmds []*parse.CommandNode) []*parse.CommandNode {
 		need := false
 		if i+1 < len(cmds) {
 			next := cmds[i+1]
-			need = !functions.ArgumentTakesNull(function(next), len(next.Args)-1, len(next.Args))
+			need = !functions.ArgumentTakesNull(parsing.Function(next), len(next.Args)-1, len(next.Args))
 		}
 		if i > 0 {
 			text += " | "
@@ -173,7 +183,7 @@ func (c *compiler) commands(cmds []*parse.CommandNode) []*parse.CommandNode {
 
 // command rewrites one command; piped means that it takes the value of the previous one.
 func (c *compiler) command(cmd *parse.CommandNode, piped, need bool, text string) []*parse.CommandNode {
-	name := function(cmd)
+	name := parsing.Function(cmd)
 	if name == "" {
 		if len(cmd.Args) > 1 || piped {
 			c.errorf(cmd.Pos, "a call begins with its function: upper .a, or .a | upper", "%s is not a function", cmd.Args[0])
@@ -192,29 +202,42 @@ func (c *compiler) command(cmd *parse.CommandNode, piped, need bool, text string
 	for i, arg := range cmd.Args[1:] {
 		if call := c.value(arg, !functions.ArgumentTakesNull(name, i, total)); call != nil {
 			cmd.Args[i+1] = pipeNode(arg.Position(), call)
-			c.sites[len(c.sites)-1].isMap = i == 0 && looksUpKey(name, cmd.Args)
+			c.Sites[len(c.Sites)-1].IsMap = i == 0 && looksUpKey(name, cmd.Args)
 		}
 	}
 	if need && functions.MayBeNull(name) {
 		id, _ := c.newSite(cmd.Pos, text)
-		return []*parse.CommandNode{cmd, c.callNode(fnNeed, id, cmd.Pos)}
+		return []*parse.CommandNode{cmd, c.callNode(program.FnNeed, id, cmd.Pos)}
 	}
 	return []*parse.CommandNode{cmd}
+}
+
+// prints records that the current template prints another one, with its holes.
+func (c *compiler) prints(name string) {
+	c.Printing[c.current] = append(c.Printing[c.current], name)
+}
+
+// newSite adds a site; it returns its number.
+func (c *compiler) newSite(pos parse.Pos, text string) (int, *program.Site) {
+	s := program.Site{Text: text}
+	s.Line, s.Column = c.At(pos)
+	c.Sites = append(c.Sites, s)
+	return len(c.Sites) - 1, &c.Sites[len(c.Sites)-1]
 }
 
 // callNode returns a call of one of the rewrite's functions for a site. Each site has a function of its own: passing its number
 // as an argument would make every call slower.
 func (c *compiler) callNode(name string, id int, pos parse.Pos, args ...parse.Node) *parse.CommandNode {
 	own := name + strconv.Itoa(id)
-	c.siteCalls = append(c.siteCalls, siteCall{name: own, function: name, site: id})
+	c.Calls = append(c.Calls, program.Call{Name: own, Function: name, Site: id})
 	return commandNode(pos, append([]parse.Node{identNode(own, pos)}, args...)...)
 }
 
 // value returns the call that reads the value of n, or nil if n needs no change.
 func (c *compiler) value(n parse.Node, need bool) *parse.CommandNode {
-	read := fnGet
+	read := program.FnGet
 	if need {
-		read = fnNeed
+		read = program.FnNeed
 	}
 	text := n.String()
 	base, path, pos := c.chain(n)
@@ -231,7 +254,7 @@ func (c *compiler) value(n parse.Node, need bool) *parse.CommandNode {
 		return nil // a constant, or a function without arguments
 	}
 	id, s := c.newSite(pos, text)
-	s.path = path
+	s.Path = path
 	return c.callNode(read, id, pos, base)
 }
 
@@ -252,8 +275,8 @@ func (c *compiler) chain(n parse.Node) (base parse.Node, path []string, pos pars
 		inner, path, _ := c.chain(n.Node)
 		if path != nil {
 			id, s := c.newSite(n.Pos, text)
-			s.path = path
-			inner = pipeNode(n.Pos, c.callNode(fnGet, id, n.Pos, inner))
+			s.Path = path
+			inner = pipeNode(n.Pos, c.callNode(program.FnGet, id, n.Pos, inner))
 		}
 		if id, ok := inner.(*parse.IdentifierNode); ok {
 			c.call(commandNode(id.Pos, id), id.Ident, 0)
@@ -266,4 +289,16 @@ func (c *compiler) chain(n parse.Node) (base parse.Node, path []string, pos pars
 		c.call(commandNode(n.Pos, n), n.Ident, 0)
 	}
 	return n, nil, n.Position()
+}
+
+// fieldPos returns the start of a chain of fields: the parser records the position of its second field.
+func fieldPos(pos parse.Pos, ident []string) parse.Pos {
+	if len(ident) < 2 {
+		return pos
+	}
+	first := len(ident[0])
+	if !strings.HasPrefix(ident[0], "$") {
+		first++
+	}
+	return pos - parse.Pos(first)
 }

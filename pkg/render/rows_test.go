@@ -13,6 +13,8 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/render/functions"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
+	"github.com/corollary-dev/corollary/pkg/render/program"
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
@@ -39,8 +41,8 @@ tagged: [{image: web, tag: "1.10"}]
 hostile: [{image: {privileged: true}}]
 `
 
-func rowData(t testing.TB) Data {
-	return Data{
+func rowData(t testing.TB) program.Data {
+	return program.Data{
 		Upstream: parseObject(t, rowUpstream),
 		Params:   map[string]any{"registry": "r.example.com"},
 		Inputs:   map[string]any{"settings": map[string]any{"data": map[string]any{"k": "v"}}, "absent": nil},
@@ -109,7 +111,7 @@ func renderedText(t *testing.T, template string, o Options) string {
 	if constant, ok := text.Constant(); ok {
 		return fmt.Sprintf("%q, constant", constant)
 	}
-	got, err := text.Execute(rowData(t))
+	got, err := text.ExecuteText(rowData(t))
 	if err != nil {
 		return problems(t, err)
 	}
@@ -119,9 +121,9 @@ func renderedText(t *testing.T, template string, o Options) string {
 // problems is the text of an error, which must be one for users.
 func problems(t *testing.T, err error) string {
 	t.Helper()
-	var e *Error
+	var e *parsing.Error
 	if !errors.As(err, &e) || e.Problem == "" || !strings.HasPrefix(err.Error(), e.Error()) {
-		t.Errorf("%T is no *Error, or has not the first: %v", err, e)
+		t.Errorf("%T is no *parsing.Error, or has not the first: %v", err, e)
 	}
 	return err.Error()
 }
@@ -178,7 +180,7 @@ func ofTemplate(show func(*Template) []string) func(*testing.T, string, Options)
 }
 
 func showFields(tmpl *Template) (list []string) {
-	for _, f := range tmpl.Fields() {
+	for _, f := range tmpl.Fields {
 		text := fmt.Sprintf("%d %s", f.Line, strings.Join(f.Path, "."))
 		if f.Constant {
 			text += fmt.Sprintf("=%v", f.Value)
@@ -189,7 +191,7 @@ func showFields(tmpl *Template) (list []string) {
 }
 
 func showHoles(tmpl *Template) (list []string) {
-	for _, h := range tmpl.Holes() {
+	for _, h := range tmpl.Holes {
 		list = append(list, fmt.Sprintf("%d:%d %s at %s:%s", h.Line, h.Column, h.Text, h.Path,
 			flags(map[string]bool{" structure": h.Structure, " key": h.Key, " string": h.String})))
 	}
@@ -227,7 +229,7 @@ func parseObject(t testing.TB, text string) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	budget := NewBudget(Limits{}, nil)
+	budget := values.NewBudget(values.Limits{}, nil)
 	v, err := functions.Bind("fromJson", &budget).(func(string) (any, error))(string(raw))
 	if err != nil {
 		t.Fatal(err)

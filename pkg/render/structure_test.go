@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
+	"github.com/corollary-dev/corollary/pkg/render/program"
 )
 
 // TestStructureEntersOnlyAtListedHoles makes templates with random branches around random holes and executes them for upstreams
@@ -24,14 +27,14 @@ func TestStructureEntersOnlyAtListedHoles(t *testing.T) {
 		}
 		compiled++
 		open := map[string]bool{}
-		for _, h := range tpl.Holes() {
+		for _, h := range tpl.Holes {
 			if name := holeName.FindString(h.Text); h.Structure && name != "" {
 				open[name] = true
 			}
 		}
 		for range 6 {
-			doc, err := tpl.Execute(Data{Upstream: g.upstream()})
-			var e *Error
+			doc, err := tpl.Execute(program.Data{Upstream: g.upstream()})
+			var e *parsing.Error
 			if err != nil && !errors.As(err, &e) {
 				t.Fatalf("seed %d: %s: %v", seed, text, err)
 			}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
+	"github.com/corollary-dev/corollary/pkg/render/program"
 )
 
 // TestCases renders testdata/*.txtar. The comment gives the reason; the files are `template`, optionally `upstream`,
@@ -26,13 +28,13 @@ func renderCase(t *testing.T, c *golden.Case) (name, text string) {
 	if err != nil {
 		return "error", "compiling: " + strings.ReplaceAll(err.Error(), "\n", "\ncompiling: ") + "\n"
 	}
-	doc, err := tmpl.Execute(Data{
+	doc, err := tmpl.Execute(program.Data{
 		Upstream: parseObject(t, c.Section("upstream")), Params: parseObject(t, c.Section("params")), Inputs: parseObject(t, c.Section("inputs")),
 	})
 	if err != nil {
-		var e *Error
+		var e *parsing.Error
 		if !errors.As(err, &e) {
-			t.Errorf("%T is no *Error", err)
+			t.Errorf("%T is no *parsing.Error", err)
 		}
 		return "error", "rendering: " + err.Error() + "\n"
 	}

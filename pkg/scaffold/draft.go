@@ -9,6 +9,8 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
+	"github.com/corollary-dev/corollary/pkg/render/program"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
@@ -182,10 +184,10 @@ func (d *Draft) note(format string, args ...any) {
 
 // givesBack holds a template to the manifest that it was made of: for the sample it has to give the same.
 func (s *source) givesBack(template string, around [2]string, sample map[string]any) error {
-	t, err := render.Compile(template, render.Options{Left: around[0], Right: around[1]})
+	t, err := render.Compile(template, render.Options{Delimiters: parsing.Delimiters{Left: around[0], Right: around[1]}})
 	var got map[string]any
 	if err == nil {
-		got, err = t.Execute(render.Data{Upstream: sample})
+		got, err = t.Execute(program.Data{Upstream: sample})
 	}
 	if err == nil && !equality.Semantic.DeepEqual(got, s.value) {
 		err = fmt.Errorf("it gives another object than the manifest")

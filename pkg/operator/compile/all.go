@@ -9,7 +9,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
-	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
 )
 
 // Compiled is a config without errors and the pipeline made of it.
@@ -22,7 +22,7 @@ type Compiled struct {
 // that is not known the first.
 func (c Compiled) Located(downstream int, err error) error {
 	line := 1
-	if e := (*render.Error)(nil); errors.As(err, &e) {
+	if e := (*parsing.Error)(nil); errors.As(err, &e) {
 		line = max(e.Line, line)
 	}
 	file, line := c.Pipeline.Downstreams[downstream].Place(line)

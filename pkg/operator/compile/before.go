@@ -14,7 +14,7 @@ import (
 
 // compileBefore compiles deletion.before. What it reads of the upstream's status makes no downstream render again.
 func compileBefore(c *compilation) {
-	h, d := c.p.Before, c.before
+	h, d := c.p.Before, c.p.before
 	if d == nil {
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -19,13 +18,13 @@ func compileConventions(c *compilation, d *downstream) {
 	if d.OwnsFields() { // others choose the labels of their objects
 		return
 	}
-	d.Labels = compileTexts(c, "conventions.labels", c.file.Operator.Conventions.Labels)
+	d.Labels = compileTexts(c, d, "conventions.labels", c.file.Operator.Conventions.Labels)
 	annotations := map[string]string{}
 	if key := c.p.NameKey(); key != "" {
 		annotations[key] = d.Name
 	}
 	maps.Copy(annotations, c.file.Operator.Conventions.Annotations)
-	d.Annotations = compileTexts(c, "conventions.annotations", annotations)
+	d.Annotations = compileTexts(c, d, "conventions.annotations", annotations)
 	for _, e := range slices.Concat(d.Labels, d.Annotations) {
 		d.Inputs.Add(e.Inputs...)
 	}
@@ -47,10 +46,10 @@ func noteConventionReads(c *compilation) {
 	}
 }
 
-func compileTexts(c *compilation, path string, entries map[string]string) []desired.TextEntry {
+func compileTexts(c *compilation, d *downstream, path string, entries map[string]string) []desired.TextEntry {
 	var list []desired.TextEntry
-	for key, text := range entries {
-		at := fmt.Sprintf("%s['%s']", path, key)
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		at, text := fmt.Sprintf("%s['%s']", path, key), entries[key]
 		t, err := render.CompileText(text, c.p.renderOptions())
 		for _, e := range templateErrors(err) {
 			if e.Line <= parsing.Lines(text) || !c.wrongHelpers {
@@ -65,17 +64,17 @@ func compileTexts(c *compilation, path string, entries map[string]string) []desi
 					c.addOnce(e)
 				}
 			}
-			list = append(list, desired.TextEntry{Key: key, Text: t, Inputs: templateInputs(c, at, readingOf(c.p.Renderer, t), nil)})
+			d.texts = append(d.texts, t)
+			list = append(list, desired.TextEntry{Key: key, Text: t.Template, Inputs: templateInputs(c, at, readingOf(c.p.Renderer, t), nil)})
 		}
 	}
-	sort.Slice(list, func(i, j int) bool { return list[i].Key < list[j].Key })
 	return list
 }
 
 func conventionTexts(r *desired.Renderer, d *downstream) []text {
 	var list []text
-	for _, e := range slices.Concat(d.Labels, d.Annotations) {
-		list = append(list, readingOf(r, e.Text))
+	for _, t := range d.texts {
+		list = append(list, readingOf(r, t))
 	}
 	return list
 }

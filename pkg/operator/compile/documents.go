@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
-	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/render/check"
+	"github.com/corollary-dev/corollary/pkg/render/holes"
 )
 
 // reportUndeclared refuses fields that a template reads and that are never there, since an API server drops what the schema of a kind does not
@@ -47,7 +47,7 @@ func reportRefused(c *compilation, d *downstream, documents *check.Documents) {
 // checkFields holds what the author of a template has written to what a template may set, in the place of a RenderFailed for
 // each upstream. What is set on some paths through the template only is warned of: those may never be taken.
 func checkFields(c *compilation, d *downstream) {
-	for _, f := range d.Template.Fields() {
+	for _, f := range d.template.Fields {
 		found := findingOf(c.p.Settings, d, f)
 		if found == nil || f.Optional {
 			continue
@@ -61,7 +61,7 @@ func checkFields(c *compilation, d *downstream) {
 	}
 }
 
-func findingOf(s *operator.Settings, d *downstream, f render.Field) *check.Finding {
+func findingOf(s *operator.Settings, d *downstream, f holes.Field) *check.Finding {
 	at := strings.Join(f.Path, ".")
 	set := at + " is set"
 	if f.Constant {
@@ -91,7 +91,7 @@ func findingOf(s *operator.Settings, d *downstream, f render.Field) *check.Findi
 }
 
 // contradicts is about apiVersion and kind, which a template may repeat.
-func contradicts(at string, f render.Field, want string) *check.Finding {
+func contradicts(at string, f holes.Field, want string) *check.Finding {
 	if !f.Constant || f.Value == want {
 		return nil
 	}
@@ -99,7 +99,7 @@ func contradicts(at string, f render.Field, want string) *check.Finding {
 }
 
 // notText is about the values of labels and annotations.
-func notText(f render.Field) *check.Finding {
+func notText(f holes.Field) *check.Finding {
 	if _, isText := f.Value.(string); !f.Constant || isText || f.Path[1] != "labels" && f.Path[1] != "annotations" {
 		return nil
 	}
@@ -107,7 +107,7 @@ func notText(f render.Field) *check.Finding {
 }
 
 // namespaceFinding holds a namespace to the scope of the kind and to targetNamespaces.
-func namespaceFinding(s *operator.Settings, d *downstream, f render.Field) *check.Finding {
+func namespaceFinding(s *operator.Settings, d *downstream, f holes.Field) *check.Finding {
 	asked, _ := f.Value.(string)
 	if f.Constant && asked == "" {
 		return nil // as good as left out

@@ -106,8 +106,8 @@ func compileRules(c *compilation, d *downstream, path string, list []config.Read
 // them: by name it reads something else.
 func noteStatusReads(p *Pipeline, d *downstream) {
 	var readers []text
-	if d.Template != nil {
-		readers = append(readers, readingOf(p.Renderer, d.Template))
+	if d.template != nil {
+		readers = append(readers, readingOf(p.Renderer, d.template))
 	}
 	for _, t := range conventionTexts(p.Renderer, d) {
 		readers = append(readers, t)

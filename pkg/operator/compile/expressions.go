@@ -18,8 +18,6 @@ type compilation struct {
 	problems
 	p   *Pipeline
 	env *rules.Env
-	// before is the object of deletion.before; nil if the config has none.
-	before *downstream
 }
 
 // expression compiles one expression and files its error under path.

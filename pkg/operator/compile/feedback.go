@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/program"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -45,10 +46,10 @@ func warnOfFeedback(c *compilation) {
 
 // statusHole finds the hole of a downstream's template that reads a part of the status.
 func statusHole(d *downstream, part report.StatusPart) (string, int) {
-	if d.Template == nil {
+	if d.template == nil {
 		return "", 0
 	}
-	for _, h := range d.Template.Holes() {
+	for _, h := range d.template.Holes {
 		if strings.Contains(h.Text, ".status."+part.Path[1].Field) {
 			return d.source.at(h.Line)
 		}
@@ -103,10 +104,10 @@ var nameLine = regexp.MustCompile(`^\s*(?:metadata:\s*\{)?\s*name:\s*(.*?)\s*\}?
 func isSameObject(p *Pipeline, s *desired.InputSource, d *downstream) bool {
 	namespace := ""
 	var line string
-	if d.Template == nil || s.Config.List != nil {
+	if d.template == nil || s.Config.List != nil {
 		return mayList(s, d)
 	}
-	for _, f := range d.Template.Fields() {
+	for _, f := range d.template.Fields {
 		switch strings.Join(f.Path, ".") {
 		case "metadata.namespace":
 			if namespace = fmt.Sprint(f.Value); !f.Constant {
@@ -128,7 +129,7 @@ func isSameObject(p *Pipeline, s *desired.InputSource, d *downstream) bool {
 		return false
 	}
 	upstream := probe(s)
-	made, err := text.Execute(render.Data{Upstream: upstream, Params: p.Params})
+	made, err := text.ExecuteText(program.Data{Upstream: upstream, Params: p.Params})
 	if err != nil {
 		return false
 	}

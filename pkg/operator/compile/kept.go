@@ -37,14 +37,14 @@ func warnOfKeptContents(c *compilation) {
 
 // textAt is how a template writes the name or namespace of its object, without spaces and quotes; empty if it does not, or in more than one way.
 func textAt(s *operator.Settings, d *downstream, key string) (text string) {
-	if d.Template == nil {
+	if d.template == nil {
 		return ""
 	}
 	delimiters := s.Config.Delimiters
 	hole := regexp.QuoteMeta(delimiters[0]) + ".*?" + regexp.QuoteMeta(delimiters[1])
 	value := regexp.MustCompile(`\b` + key + `:\s*("(?:` + hole + `|[^"])*"|(?:` + hole + `|[^,}\s])+)`)
 	lines := strings.Split(d.source.text, "\n")
-	for _, f := range d.Template.Fields() {
+	for _, f := range d.template.Fields {
 		if strings.Join(f.Path, ".") != "metadata."+key {
 			continue
 		}

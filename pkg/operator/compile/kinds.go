@@ -140,12 +140,12 @@ func lookUpBefore(c *compilation, o Options) error {
 	if err != nil {
 		return err
 	}
-	c.before = &downstream{Downstream: &desired.Downstream{Downstream: &operator.Downstream{
+	c.p.before = &downstream{Downstream: &desired.Downstream{Downstream: &operator.Downstream{
 		Index: operator.BeforeIndex, Name: operator.BeforeName, Kind: *kind, HashPrefix: marks.BeforeHashPrefix,
 		Config: &config.Downstream{Name: operator.BeforeName, APIVersion: b.APIVersion, Kind: b.Kind, Template: b.Template, TargetNamespaces: b.TargetNamespaces,
 			AdoptionPolicy: config.AdoptNever, UpdatePolicy: config.UpdateCreateOnly, DeletionPolicy: config.DeletionDelete},
 	}}}
-	c.p.Before = &desired.Before{Config: b, Object: c.before.Downstream}
+	c.p.Before = &desired.Before{Config: b, Object: c.p.before.Downstream}
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/health"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
+	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/render/check"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
@@ -29,12 +30,15 @@ type Pipeline struct {
 	ReadsStatus bool
 
 	downstreams []*downstream
+	before      *downstream // the object of deletion.before; nil if the config has none
 }
 
 // downstream is a downstream with what is known of it from the config alone.
 type downstream struct {
 	*desired.Downstream
 	rules       *health.Rules
+	template    *render.Template
+	texts       []*render.Template // of conventions
 	source      source
 	statusReads [][]string // the fields of the upstream's status that when or the document are made from; an empty path is all
 }

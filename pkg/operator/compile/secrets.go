@@ -9,7 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/health"
 	"github.com/corollary-dev/corollary/pkg/redact"
-	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -27,7 +27,7 @@ func findSecrets(c *compilation) {
 			refuseSecret(c, fmt.Sprintf("downstreams[%d].ready.messageFrom", i), "a condition")
 		}
 	}
-	if h, d := c.p.Before, c.before; d != nil {
+	if h, d := c.p.Before, c.p.before; d != nil {
 		markSecretDocument(c.p, d)
 		h.HidesValues = programReadsSecret(c.p, h.Done, d) || programReadsSecret(c.p, h.Failed, d) || programReadsSecret(c.p, d.When, nil)
 	}
@@ -73,8 +73,8 @@ func markSecretDocument(p *Pipeline, d *downstream) {
 	d.HidesValues = isSecretKind(p.Upstream.GVK) || secretItems || programReadsSecret(p, d.When, nil)
 	hidden := isSecretKind(d.GVK()) || isSecretKind(p.Upstream.GVK) || secretItems
 	texts := conventionTexts(p.Renderer, d)
-	if d.Template != nil {
-		texts = append(texts, readingOf(p.Renderer, d.Template))
+	if d.template != nil {
+		texts = append(texts, readingOf(p.Renderer, d.template))
 	}
 	for _, t := range texts {
 		d.HidesValues = d.HidesValues || templateReadsSecret(p, t.InputReads)
@@ -127,6 +127,6 @@ func templateReadsSecret(p *Pipeline, reads func(string) ([][]string, bool)) boo
 	return slices.ContainsFunc(p.Inputs, func(s *desired.InputSource) bool {
 		return isSecretKind(s.Kind.GVK) && reaches(reads, s.Name, "")
 	}) || slices.ContainsFunc(p.downstreams, func(d *downstream) bool {
-		return d.Hidden() && reaches(reads, render.DownstreamKey(d.Name), "")
+		return d.Hidden() && reaches(reads, parsing.DownstreamKey(d.Name), "")
 	})
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
-	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -29,8 +29,8 @@ func findSiblings(c *compilation) {
 				names[path[0]] = true
 			}
 		}
-		if d.Template != nil {
-			for _, name := range readingOf(c.p.Renderer, d.Template).Downstreams() {
+		if d.template != nil {
+			for _, name := range readingOf(c.p.Renderer, d.template).Downstreams() {
 				names[name] = true
 			}
 		}
@@ -48,10 +48,10 @@ func findSiblings(c *compilation) {
 		for _, other := range c.p.downstreams {
 			keep(&view, other.When, "downstreams", d.Downstream.Downstream)
 			keep(&view, other.Items, "downstreams", d.Downstream.Downstream)
-			if other.Template == nil {
+			if other.template == nil {
 				continue
 			}
-			paths, whole := d.objectPaths(readingOf(c.p.Renderer, other.Template).InputReads(render.DownstreamKey(d.Name)))
+			paths, whole := d.objectPaths(readingOf(c.p.Renderer, other.template).InputReads(parsing.DownstreamKey(d.Name)))
 			view.Keep, view.KeepWhole = append(view.Keep, paths...), view.KeepWhole || whole
 		}
 		d.Shown = desired.InputView{Paths: view.Keep, Whole: view.KeepWhole}

@@ -8,9 +8,12 @@ import (
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/render/check"
+	"github.com/corollary-dev/corollary/pkg/render/holes"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -46,8 +49,12 @@ func (p *Pipeline) variableReads(name string) [][]string {
 
 // StructureHoles returns the holes of a downstream through which a custom resource can put a map or list into the
 // document, and how many of the holes that stand alone cannot hold one.
-func (p *Pipeline) StructureHoles(d *desired.Downstream) (open []render.Hole, closed int) {
-	return check.Walk(d.Config.Template, p.renderOptions(), p.rootsOf(d.Items)).StructureHoles(d.Template.Holes())
+func (p *Pipeline) StructureHoles(d *desired.Downstream) (open []holes.Hole, closed int) {
+	of := p.before
+	if d.Index != operator.BeforeIndex {
+		of = p.downstreams[d.Index]
+	}
+	return check.Walk(d.Config.Template, p.renderOptions(), p.rootsOf(d.Items)).StructureHoles(of.template.Holes)
 }
 
 // noteTextReads files what a template or a text reads, through variables, too.
@@ -63,7 +70,7 @@ func noteTextReads(c *compilation, path string, w *check.Walked) {
 func compileOwnTemplate(c *compilation, d *downstream) {
 	file, first := c.file.TemplatePos(d.Index)
 	compileTemplate(c, d, newSource(c.file, fmt.Sprintf("downstreams[%d].template", d.Index), d.Config.Template, file, first))
-	c.p.ReadsStatus = c.p.ReadsStatus || (d.Template != nil && readingOf(c.p.Renderer, d.Template).ReadsStatus())
+	c.p.ReadsStatus = c.p.ReadsStatus || (d.template != nil && readingOf(c.p.Renderer, d.template).ReadsStatus())
 }
 
 // checkHelpers checks the helpers by themselves.
@@ -88,7 +95,6 @@ func compileTemplate(c *compilation, d *downstream, s source) {
 	}
 	options.Probed, options.Items = documents.Add, d.Several()
 	t, err := render.Compile(d.Config.Template, options)
-	d.Template = t
 	for _, e := range templateErrors(err) {
 		if e.Line <= s.lines || !c.wrongHelpers {
 			wrong := s.problem(e.Line, e.Problem, e.Fix)
@@ -96,6 +102,7 @@ func compileTemplate(c *compilation, d *downstream, s source) {
 		}
 	}
 	if t != nil {
+		d.template, d.Template = t, t.Template
 		d.Inputs.Add(templateInputs(c, s.path, readingOf(c.p.Renderer, t), d.holeOf)...)
 		checkFields(c, d)
 		reportUndeclared(c, d, walked)
@@ -104,16 +111,16 @@ func compileTemplate(c *compilation, d *downstream, s source) {
 }
 
 // templateErrors unpacks what render.Compile returns: one error or several.
-func templateErrors(err error) []*render.Error {
-	var several render.Errors
-	var one *render.Error
+func templateErrors(err error) []*parsing.Error {
+	var several parsing.Errors
+	var one *parsing.Error
 	switch {
 	case errors.As(err, &several):
 		return several
 	case errors.As(err, &one):
-		return []*render.Error{one}
+		return []*parsing.Error{one}
 	case err != nil:
-		return []*render.Error{{Line: 1, Problem: err.Error()}}
+		return []*parsing.Error{{Line: 1, Problem: err.Error()}}
 	}
 	return nil
 }
@@ -127,7 +134,7 @@ func (p *Pipeline) renderOptions() render.Options {
 	}
 	for _, d := range p.Downstreams {
 		if d.Several() {
-			o.Lists = append(o.Lists, render.DownstreamKey(d.Name))
+			o.Lists = append(o.Lists, parsing.DownstreamKey(d.Name))
 		}
 	}
 	if d := p.Config.Delimiters; len(d) == 2 {
@@ -138,7 +145,7 @@ func (p *Pipeline) renderOptions() render.Options {
 
 // holeOf returns where the template's hole is in which a name is given as a constant; its first line if there is none.
 func (d *downstream) holeOf(name string) (file string, line int) {
-	for _, h := range d.Template.Holes() {
+	for _, h := range d.template.Holes {
 		if strings.Contains(h.Text, strconv.Quote(name)) {
 			return d.source.at(h.Line)
 		}

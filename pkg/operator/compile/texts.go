@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
-	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -69,7 +69,7 @@ func (r reading) InputShown(name string) (paths [][]string, whole bool) {
 func (r reading) andOfInput(name string) func(paths [][]string, whole bool) ([][]string, bool) {
 	return func(paths [][]string, whole bool) ([][]string, bool) {
 		root, member := "inputs", name
-		if sibling, ok := strings.CutPrefix(name, render.DownstreamKey("")); ok {
+		if sibling, ok := strings.CutPrefix(name, parsing.DownstreamKey("")); ok {
 			root, member = "downstreams", sibling
 		}
 		for _, program := range r.programs {

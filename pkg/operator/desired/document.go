@@ -18,7 +18,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/redact"
-	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
+	"github.com/corollary-dev/corollary/pkg/render/program"
+	"github.com/corollary-dev/corollary/pkg/render/values"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -37,7 +39,7 @@ func (r *Renderer) document(d *Downstream, upstream *unstructured.Unstructured, 
 
 func (r *Renderer) rendered(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*operator.DesiredObject, error) {
 	values, lacking := r.valuesOf(r.VarsOf(upstream, in), in.rules), error(nil)
-	data := render.Data{Upstream: upstream.Object, Params: r.Params, Inputs: in.objects, Item: in.item, Budget: in.renderBudget(),
+	data := program.Data{Upstream: upstream.Object, Params: r.Params, Inputs: in.objects, Item: in.item, Budget: in.renderBudget(),
 		Variables: func(name string) (any, error) {
 			value, err := values(name)
 			if err != nil && lacking == nil {
@@ -46,7 +48,7 @@ func (r *Renderer) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 			return value, err
 		}}
 	doc, err := d.Template.Execute(data)
-	var e *render.Error
+	var e *parsing.Error
 	var missing *operator.WaitingError
 	switch {
 	case errors.As(lacking, &missing):
@@ -146,7 +148,7 @@ func namespaceOf(s *operator.Settings, d *Downstream, upstream *unstructured.Uns
 }
 
 // addConventions merges the config's labels and annotations over the template's: conventions win.
-func addConventions(d *Downstream, data render.Data, doc map[string]any) error {
+func addConventions(d *Downstream, data program.Data, doc map[string]any) error {
 	meta := doc["metadata"].(map[string]any)
 	for _, part := range []struct {
 		key     string
@@ -161,7 +163,7 @@ func addConventions(d *Downstream, data render.Data, doc map[string]any) error {
 		}
 		texts := make(map[string]string, len(part.entries))
 		for _, e := range part.entries {
-			s, err := e.Text.Execute(data)
+			s, err := e.Text.ExecuteText(data)
 			if err != nil {
 				return redact.Errorf("conventions.%s[%s]: %w", part.key, e.Key, err)
 			}
@@ -215,5 +217,5 @@ func (r *Renderer) Document(w *operator.Desired, k int, upstream *unstructured.U
 
 // tookTooLong reports whether a template, or an expression with a budget of its own, got no time to end.
 func tookTooLong(err error) bool {
-	return errors.Is(err, render.ErrTime) || errors.Is(err, rules.ErrTime)
+	return errors.Is(err, values.ErrTime) || errors.Is(err, rules.ErrTime)
 }

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/values"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -26,7 +26,7 @@ type Inputs struct {
 	// larger is asked before rendering uses more than a small share of what it may; nil: it need not ask.
 	larger func() error
 	// budget is what all renderings of one Desired draw on.
-	budget *render.Budget
+	budget *values.Budget
 	// values are those of variables, and rules what all expressions of one Desired draw on; nil: of their own.
 	values *rules.Values
 	rules  *rules.Budget
@@ -40,11 +40,11 @@ func (in Inputs) Sharing(larger func() error) Inputs {
 }
 
 // renderBudget is what one rendering draws on.
-func (in Inputs) renderBudget() *render.Budget {
+func (in Inputs) renderBudget() *values.Budget {
 	if in.budget != nil {
 		return in.budget
 	}
-	return render.NewBudget(render.Limits{}, in.larger)
+	return values.NewBudget(values.Limits{}, in.larger)
 }
 
 // problem is why something that reads these inputs is not known yet; nil if it is.

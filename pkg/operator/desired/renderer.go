@@ -8,7 +8,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/program"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -68,7 +68,7 @@ type Downstream struct {
 	When       *rules.Program
 	WhenInputs InputSet
 	// Template gives the document.
-	Template *render.Template
+	Template *program.Template
 	// Place returns file and line of a line of the template, such as that of a hole or of an error.
 	Place func(line int) (file string, at int)
 	// Inputs are what the document is made from.
@@ -80,7 +80,7 @@ type Downstream struct {
 // TextEntry is a label or an annotation of conventions.
 type TextEntry struct {
 	Key    string
-	Text   *render.Text
+	Text   *program.Template
 	Inputs InputSet
 }
 

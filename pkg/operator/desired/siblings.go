@@ -10,7 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/redact"
-	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -99,7 +99,7 @@ func (r *Renderer) withSiblings(d *Downstream, of func(int) []operator.DesiredOb
 		in.objects = map[string]any{}
 	}
 	for name, object := range found {
-		in.objects[render.DownstreamKey(name)] = object
+		in.objects[parsing.DownstreamKey(name)] = object
 	}
 	return in, nil
 }

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
+	"github.com/corollary-dev/corollary/pkg/render/values"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -16,8 +17,8 @@ func TestTookTooLong(t *testing.T) {
 		want   bool
 	}{
 		{"everything was evaluated", nil, false},
-		{"a template", &render.Error{Limit: render.ErrTime}, true},
-		{"a template that is too large, on any machine", &render.Error{Limit: render.ErrLimit}, false},
+		{"a template", &parsing.Error{Limit: values.ErrTime}, true},
+		{"a template that is too large, on any machine", &parsing.Error{Limit: values.ErrLimit}, false},
 		{"an expression", &rules.EvalError{Err: rules.ErrTime}, true},
 		{"an expression that costs too much, on any machine", &rules.EvalError{Cause: rules.CauseCost}, false},
 	} {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/holes"
 	"github.com/corollary-dev/corollary/pkg/render/skeleton"
 )
 
@@ -27,7 +27,7 @@ type Documents struct {
 	maps      map[site]*writtenMap
 	documents int
 	// Of the current document:
-	*render.Probed
+	*holes.Document
 	visits   int
 	isFrozen bool     // it has immutable: true
 	named    []string // the fields of the upstream in its name
@@ -80,9 +80,9 @@ func (d *Documents) count(line int, what string, found *Finding) {
 }
 
 // Add takes in the document of one path.
-func (d *Documents) Add(p *render.Probed) {
+func (d *Documents) Add(p *holes.Document) {
 	s := p.Root
-	d.Probed, d.visits = p, 0
+	d.Document, d.visits = p, 0
 	d.documents++
 	if s.Kind != skeleton.MapNode || isSplice(s) {
 		return
@@ -166,15 +166,15 @@ func (d *Documents) list(s *skeleton.Node, schema *spec.Schema, at path) {
 
 // entry checks one entry of a map.
 func (d *Documents) entry(schema *spec.Schema, e skeleton.Entry, at path) {
-	holes, line := d.entryHoles(e), d.Line(e.Line)
+	printing, line := d.entryHoles(e), d.Line(e.Line)
 	if e.Written != "" {
 		d.count(line, "misread "+e.Written, &Finding{Problem: fmt.Sprintf("YAML 1.1 reads the key %s as %q", e.Written, e.Key),
 			Fix: fmt.Sprintf("quote it: %q", e.Written), Unsure: true})
 	}
-	d.immutable(holes, at.fields)
+	d.immutable(printing, at.fields)
 	switch {
 	case e.Splice >= 0:
-		for _, h := range holes {
+		for _, h := range printing {
 			d.count(h.Line, h.Text+at.text, d.hole(h, schema, at.text))
 		}
 	case len(e.Holes) > 0:

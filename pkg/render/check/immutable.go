@@ -12,7 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/builtin"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/holes"
 	"github.com/corollary-dev/corollary/pkg/render/skeleton"
 )
 
@@ -119,7 +119,7 @@ func (d *Documents) inName(root *skeleton.Node) (fields []string) {
 }
 
 // immutable finds holes that print fields of the upstream which may change into a field which cannot.
-func (d *Documents) immutable(holes []render.Hole, at []string) {
+func (d *Documents) immutable(printing []holes.Hole, at []string) {
 	field, kind := builtin.Immutable(d.kind.GVK.GroupKind(), at), d.kind.GVK.Kind
 	fix := "add the rule self == oldSelf to it in the CustomResourceDefinition (x-kubernetes-validations), " +
 		"or set updatePolicy: Recreate, which deletes the object and creates it again"
@@ -132,7 +132,7 @@ func (d *Documents) immutable(holes []render.Hole, at []string) {
 	case kind == "PersistentVolumeClaim":
 		fix += ": with the data of its volume, unless the volume is retained"
 	}
-	for _, h := range holes {
+	for _, h := range printing {
 		from := slices.DeleteFunc(slices.Clone(d.changeable[place{h.Line, h.Column}]),
 			func(field string) bool { return slices.Contains(d.named, field) })
 		if len(from) == 0 {

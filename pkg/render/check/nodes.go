@@ -3,7 +3,7 @@ package check
 import (
 	"slices"
 
-	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/holes"
 	"github.com/corollary-dev/corollary/pkg/render/skeleton"
 )
 
@@ -28,39 +28,39 @@ func entry(n *skeleton.Node, key string) *skeleton.Entry {
 }
 
 // holes are the holes in a scalar, or those whose entries or items are in a map or list.
-func (d *Documents) holes(n *skeleton.Node) (holes []render.Hole) {
+func (d *Documents) holes(n *skeleton.Node) (list []holes.Hole) {
 	switch n.Kind {
 	case skeleton.HoleNode, skeleton.SpliceNode:
-		return []render.Hole{d.Hole(n.Record)}
+		return []holes.Hole{d.Hole(n.Record)}
 	case skeleton.TextNode:
 		return d.holesIn(n.Parts)
 	}
 	for _, e := range n.Entries {
 		if e.Splice >= 0 {
-			holes = append(holes, d.Hole(e.Splice))
+			list = append(list, d.Hole(e.Splice))
 		}
 	}
 	for _, i := range n.Items {
 		if i.Kind == skeleton.SpliceNode {
-			holes = append(holes, d.Hole(i.Record))
+			list = append(list, d.Hole(i.Record))
 		}
 	}
-	return holes
+	return list
 }
 
 // entryHoles are the holes in a key, or the one whose entries are there.
-func (d *Documents) entryHoles(e skeleton.Entry) []render.Hole {
+func (d *Documents) entryHoles(e skeleton.Entry) []holes.Hole {
 	if e.Splice >= 0 {
-		return []render.Hole{d.Hole(e.Splice)}
+		return []holes.Hole{d.Hole(e.Splice)}
 	}
 	return d.holesIn(e.Holes)
 }
 
-func (d *Documents) holesIn(parts []skeleton.Part) (holes []render.Hole) {
+func (d *Documents) holesIn(parts []skeleton.Part) (list []holes.Hole) {
 	for _, p := range parts {
 		if p.Record >= 0 {
-			holes = append(holes, d.Hole(p.Record))
+			list = append(list, d.Hole(p.Record))
 		}
 	}
-	return holes
+	return list
 }

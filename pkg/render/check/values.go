@@ -11,7 +11,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/holes"
 	"github.com/corollary-dev/corollary/pkg/render/skeleton"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
@@ -120,7 +120,7 @@ func enumerated(v any, schema *spec.Schema, at string) *Finding {
 }
 
 // hole judges what a hole can give. One of which nothing is known is good.
-func (d *Documents) hole(h render.Hole, schema *spec.Schema, at string) *Finding {
+func (d *Documents) hole(h holes.Hole, schema *spec.Schema, at string) *Finding {
 	s := d.walked.position(h).shape
 	if h.String {
 		s = shape{typed: "string"}

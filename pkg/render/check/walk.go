@@ -36,7 +36,7 @@ type printed struct {
 func Walk(text string, o render.Options, in Roots) *Walked {
 	w := &walk{text: parsing.Joined(text, o.Helpers), roots: in, assigned: map[string]bool{}, Walked: &Walked{}}
 	var err error
-	if w.trees, err = render.Parse(text, o); err != nil {
+	if w.trees, _, err = parsing.Trees(text, o.Helpers, o.Delimiters.WithDefaults()); err != nil {
 		return w.Walked
 	}
 	for range 2 { // a variable that is assigned to again may have any value, so a first walk collects their names

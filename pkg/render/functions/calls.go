@@ -7,10 +7,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
-// builtinArity is the least and the most arguments of text/template's own functions.
+// builtinArity is the least and the most arguments of text/template's own functions, and of those of an execution.
 var builtinArity = map[string][2]int{
 	"and": {1, math.MaxInt}, "or": {1, math.MaxInt}, "index": {1, math.MaxInt},
 	"not": {1, 1}, "len": {1, 1}, "lt": {2, 2}, "le": {2, 2}, "gt": {2, 2}, "ge": {2, 2},
+	"item": {0, 0}, "param": {1, 1}, "variable": {1, 1}, "input": {1, 1}, "downstream": {1, 1}, "include": {2, 2},
 }
 
 // builtinResults are the result types of text/template's own functions, and of include.
@@ -21,7 +22,7 @@ var builtinResults = map[string]reflect.Type{
 
 var boolType = reflect.TypeFor[bool]()
 
-// Type returns the type of a function, nil for one of text/template.
+// Type returns the type of a function, nil for one of text/template or of an execution.
 func Type(name string) reflect.Type {
 	var none *values.Budget
 	if f := Bind(name, &none); f != nil {

@@ -13,10 +13,12 @@ import (
 
 var sprigFunctions = sprig.TxtFuncMap()
 
-// The functions, but for those of an execution, such as include. Each is in one group.
+// The functions. Each is in one group.
 const (
 	// textTemplate has functions that text/template defines itself.
 	textTemplate = "and or not lt le gt ge len index"
+	// ofExecution has functions that read the data of an execution, or execute a template: pkg/render/program has them.
+	ofExecution = "item param variable input downstream include"
 	// light has functions of sprig that give one of their arguments, a part of one, or something small: nothing counts.
 	light = `trunc substr trim trimSuffix trimPrefix hasPrefix hasSuffix
 		empty all any ternary typeOf typeIs typeIsLike kindOf kindIs get hasKey pluck list tuple first mustFirst last mustLast`
@@ -62,7 +64,7 @@ var own = map[string]binding{
 	"mergeOverwrite": more(merging("mustMergeOverwrite")), "mustMergeOverwrite": more(merging("mustMergeOverwrite")),
 }
 
-// list is the functions by name; those of text/template are nil.
+// list is the functions by name; those of text/template and of an execution are nil.
 var list = func() map[string]binding {
 	out := map[string]binding{}
 	add := func(names string, bind func(f any) binding) {
@@ -70,7 +72,7 @@ var list = func() map[string]binding {
 			out[name] = bind(sprigFunctions[name])
 		}
 	}
-	add(textTemplate, func(any) binding { return nil })
+	add(textTemplate+" "+ofExecution, func(any) binding { return nil })
 	add(light, plain)
 	add(counted, counting)
 	add(numeric, numbers)
@@ -81,7 +83,7 @@ var list = func() map[string]binding {
 }()
 
 // Bind returns a function as an execution calls it, with the Budget that is at the pointer when it is called. It returns nil for a
-// function of text/template, and for one that does not exist.
+// function of text/template or of an execution, and for one that does not exist.
 func Bind(name string, at **values.Budget) any {
 	if bind := list[name]; bind != nil {
 		return bind(at)

@@ -1,7 +1,6 @@
 package functions
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/spelling"
@@ -57,8 +56,8 @@ func Refused(name string) (reason, fix string, isRefused bool) {
 	return r[0], r[1], ok
 }
 
-// UnknownFix suggests what to write instead of a function that does not exist. others are more functions that exist.
-func UnknownFix(name string, others []string) string {
+// UnknownFix suggests what to write instead of a function that does not exist.
+func UnknownFix(name string) string {
 	switch name {
 	case "self", "params", "inputs", "downstreams":
 		return "this is CEL; in a template the upstream is the dot, as in .metadata.name, and there are " +
@@ -68,7 +67,7 @@ func UnknownFix(name string, others []string) string {
 	case "null", "None", "none":
 		return "for nothing, write nothing; `omitempty` removes a key whose value is missing"
 	}
-	if near := spelling.Closest(name, slices.Concat(names, others)); near != "" {
+	if near := spelling.Closest(name, append(Names(), "omitempty")); near != "" {
 		return "did you mean " + near + "?"
 	}
 	return "the functions are those of text/template and sprig"

@@ -2,6 +2,7 @@ package parsing
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 	"text/template/parse"
@@ -9,6 +10,9 @@ import (
 
 // Main is the name of the tree outside define blocks.
 const Main = ""
+
+// DownstreamKey returns the key of a downstream among the inputs. No input can have such a name.
+func DownstreamKey(name string) string { return "downstreams." + name }
 
 // Joined returns a template followed by the helpers. Positions and lines count through both: the first line of the helpers
 // comes after the last line of the template.
@@ -24,6 +28,11 @@ func Lines(text string) int { return 1 + strings.Count(text, "\n") }
 
 // Delimiters are the delimiters of a template.
 type Delimiters struct{ Left, Right string }
+
+// WithDefaults returns the delimiters with {{ and }} in place of empty ones.
+func (d Delimiters) WithDefaults() Delimiters {
+	return Delimiters{Left: cmp.Or(d.Left, "{{"), Right: cmp.Or(d.Right, "}}")}
+}
 
 // Trees parses a template and the helpers, without checking the functions that they call. The tree named Main is the template;
 // the others are define blocks. It returns the names of the helpers, too, or an *Error.
@@ -43,7 +52,7 @@ func Trees(text, helpers string, d Delimiters) (trees map[string]*parse.Tree, is
 			if text, ok := n.(*parse.TextNode); ok && strings.TrimSpace(string(text.Text)) == "" {
 				continue
 			}
-			line, column := NewPosition(blank + helpers).At(begins(n))
+			line, column := NewPosition(blank+helpers, d).At(begins(n))
 			return nil, nil, &Error{Line: line, Column: column, Problem: "the helpers have something outside of define blocks",
 				Fix: fmt.Sprintf("put it between %s define \"NAME\" %s and %s end %s", d.Left, d.Right, d.Left, d.Right)}
 		}

@@ -1,4 +1,4 @@
-package render
+package program
 
 import (
 	"strconv"
@@ -11,8 +11,8 @@ import (
 // filler fills a parsed skeleton with the recorded values.
 type filler struct {
 	*values.Budget
-	sites   []site
-	records []record
+	sites   []Site
+	records []skeleton.Record
 }
 
 // fill returns the value of a node. omitted is true if the value consists of omitempty holes without a value.
@@ -39,26 +39,26 @@ func (f *filler) fill(n *skeleton.Node) (value any, omitted bool, err error) {
 // fillWhole fills a hole that is a whole plain scalar: the value keeps its type.
 func (f *filler) fillWhole(record int) (any, bool, error) {
 	r := f.records[record]
-	s := &f.sites[r.site]
+	s := &f.sites[r.Site]
 	switch {
-	case s.omit && values.IsEmpty(r.value):
+	case s.Omit && values.IsEmpty(r.Value):
 		return nil, true, nil
-	case values.IsNil(r.value):
+	case values.IsNil(r.Value):
 		return nil, false, s.missing()
-	case s.inText:
+	case s.InText:
 		text, err := f.holeText(skeleton.Part{Record: record}, true)
 		if err == nil {
 			err = s.at(f.Placed(text))
 		}
 		return text, false, err
-	case s.mode == modeQuote || s.mode == modeSingleQuote:
-		text, err := values.Text(f.Budget, r.value)
+	case s.Mode == ModeQuote || s.Mode == ModeSingleQuote:
+		text, err := values.Text(f.Budget, r.Value)
 		if err == nil {
 			err = f.Placed(text)
 		}
 		return text, false, s.at(err)
 	}
-	value, err := values.Copy(f.Budget, r.value)
+	value, err := values.Copy(f.Budget, r.Value)
 	if err == nil && value == nil {
 		err = s.missing()
 	}
@@ -69,8 +69,8 @@ func (f *filler) fillWhole(record int) (any, bool, error) {
 func (f *filler) text(parts []skeleton.Part) (any, bool, error) {
 	if skeleton.WholeHole(parts) {
 		r := f.records[parts[0].Record]
-		s := &f.sites[r.site]
-		if s.omit && values.IsEmpty(r.value) {
+		s := &f.sites[r.Site]
+		if s.Omit && values.IsEmpty(r.Value) {
 			return nil, true, nil
 		}
 		text, err := f.holeText(parts[0], true)
@@ -104,7 +104,7 @@ func (f *filler) join(parts []skeleton.Part) (string, error) {
 			return "", err
 		}
 		if err := f.Budget.Text(len(text)); err != nil {
-			return "", f.sites[f.records[p.Record].site].at(err)
+			return "", f.sites[f.records[p.Record].Site].at(err)
 		}
 		texts = append(texts, text)
 	}
@@ -114,18 +114,18 @@ func (f *filler) join(parts []skeleton.Part) (string, error) {
 // holeText returns the text that a hole prints inside a scalar, as in Helm.
 func (f *filler) holeText(p skeleton.Part, whole bool) (string, error) {
 	r := f.records[p.Record]
-	s := &f.sites[r.site]
-	if s.omit && !whole {
+	s := &f.sites[r.Site]
+	if s.Omit && !whole {
 		return "", s.at(values.Problemf("use the hole alone, or write `| default \"\"`", "omitempty must be the whole value, item or key"))
 	}
-	if values.IsNil(r.value) {
+	if values.IsNil(r.Value) {
 		return "", s.missing()
 	}
-	text, err := f.modeText(s.mode, r.value)
+	text, err := f.modeText(s.Mode, r.Value)
 	if err != nil {
 		return "", s.at(err)
 	}
-	if p.Indent != "" && (s.mode == modeYAML || s.mode == modeJSONPretty) {
+	if p.Indent != "" && (s.Mode == ModeYAML || s.Mode == ModeJSONPretty) {
 		if err := f.Budget.Text(values.Plus(len(text), values.Times(strings.Count(text, "\n"), len(p.Indent)))); err != nil {
 			return "", s.at(err)
 		}
@@ -135,31 +135,31 @@ func (f *filler) holeText(p skeleton.Part, whole bool) (string, error) {
 }
 
 // modeText formats a value as the end of its hole requires. Copies that it makes do not count as part of the document.
-func (f *filler) modeText(m mode, v any) (string, error) {
+func (f *filler) modeText(m Mode, v any) (string, error) {
 	before := f.Place(false)
 	text, err := f.printed(m, v)
 	f.Place(before)
 	return text, err
 }
 
-func (f *filler) printed(m mode, v any) (string, error) {
+func (f *filler) printed(m Mode, v any) (string, error) {
 	switch m {
-	case modeYAML:
+	case ModeYAML:
 		return values.YAML(f.Budget, v)
-	case modeJSON:
+	case ModeJSON:
 		return values.JSON(f.Budget, v, values.JSONEscaped)
-	case modeJSONRaw:
+	case ModeJSONRaw:
 		return values.JSON(f.Budget, v, values.JSONRaw)
-	case modeJSONPretty:
+	case ModeJSONPretty:
 		return values.JSON(f.Budget, v, values.JSONPretty)
 	}
 	text, err := values.Text(f.Budget, v)
 	switch {
 	case err != nil:
 		return "", err
-	case m == modeQuote:
+	case m == ModeQuote:
 		return values.Quoted(f.Budget, text)
-	case m == modeSingleQuote:
+	case m == ModeSingleQuote:
 		return "'" + text + "'", f.Budget.Text(len(text))
 	}
 	return text, nil
@@ -182,7 +182,7 @@ func (f *filler) list(n *skeleton.Node) (any, bool, error) {
 				return nil, false, s.at(err)
 			}
 			out = append(out, items...)
-			omitted = omitted && len(items) == 0 && s.omit
+			omitted = omitted && len(items) == 0 && s.Omit
 			continue
 		}
 		omitted = false
@@ -209,7 +209,7 @@ func (f *filler) mapping(n *skeleton.Node) (any, bool, error) {
 			if err := f.spliceMap(out, e.Splice); err != nil {
 				return nil, false, err
 			}
-			gone = gone && len(out) == 0 && f.sites[f.records[e.Splice].site].omit
+			gone = gone && len(out) == 0 && f.sites[f.records[e.Splice].Site].Omit
 			continue
 		}
 		gone = false
@@ -249,14 +249,14 @@ func (f *filler) key(e *skeleton.Entry) (key string, omitted bool, err error) {
 }
 
 // spliced returns the map or list whose entries or items a hole prints.
-func (f *filler) spliced(record int) (*site, any, error) {
+func (f *filler) spliced(record int) (*Site, any, error) {
 	r := f.records[record]
-	s := &f.sites[r.site]
-	if s.inText && !values.IsEmpty(r.value) {
+	s := &f.sites[r.Site]
+	if s.InText && !values.IsEmpty(r.Value) {
 		return s, nil, s.at(values.Problemf("put the hole on its own lines",
-			"%s is inside of text on another path through the template, so it gives only text", s.text))
+			"%s is inside of text on another path through the template, so it gives only text", s.Text))
 	}
-	value, err := values.Copy(f.Budget, r.value)
+	value, err := values.Copy(f.Budget, r.Value)
 	return s, value, s.at(err)
 }
 
@@ -272,7 +272,7 @@ func (f *filler) spliceMap(out map[string]any, record int) error {
 	}
 	for _, key := range values.SortedKeys(m) {
 		if _, taken := out[key]; taken {
-			return s.at(values.Problemf("leave it out of one of the two", "%s gives the key %q, which already exists", s.text, key))
+			return s.at(values.Problemf("leave it out of one of the two", "%s gives the key %q, which already exists", s.Text, key))
 		}
 		out[key] = m[key]
 	}
@@ -283,8 +283,8 @@ func (f *filler) spliceMap(out map[string]any, record int) error {
 func (f *filler) duplicateKey(e *skeleton.Entry, key string) error {
 	for _, p := range e.Holes {
 		if p.Record >= 0 {
-			s := &f.sites[f.records[p.Record].site]
-			return s.at(values.Problemf("leave one of the two out", "%s gives the key %q, which already exists", s.text, key))
+			s := &f.sites[f.records[p.Record].Site]
+			return s.at(values.Problemf("leave one of the two out", "%s gives the key %q, which already exists", s.Text, key))
 		}
 	}
 	return &skeleton.Error{Line: e.Value.Line, Record: -1, Problem: "the key " + strconv.Quote(key) + " is given twice, once by a hole",

@@ -1,4 +1,5 @@
-package render
+// Package reads finds what a template can read, before it is rewritten.
+package reads
 
 import (
 	"maps"
@@ -10,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
-// reads is what a template can read. It is immutable once the template is compiled.
-type reads struct {
+// Reads is what a template can read.
+type Reads struct {
 	status bool
 	// statusFields are the fields of the upstream's status that are read; an empty path means all of it.
 	statusFields [][]string
@@ -28,11 +29,11 @@ type reads struct {
 
 // ReadsStatus reports whether the template can read .status of the upstream, or the upstream as a whole. If in doubt, it
 // returns true: a computed name, or `.` as an argument of a function, counts as reading everything.
-func (r *reads) ReadsStatus() bool { return r.status }
+func (r *Reads) ReadsStatus() bool { return r.status }
 
 // StatusReads returns what the template can read of the upstream's status: the fields of .status.field and everything below
 // them. whole means that it may read anything.
-func (r *reads) StatusReads() (paths [][]string, whole bool) {
+func (r *Reads) StatusReads() (paths [][]string, whole bool) {
 	return r.statusFields, hasWhole(r.statusFields)
 }
 
@@ -42,20 +43,20 @@ func hasWhole(paths [][]string) bool {
 }
 
 // Params returns the sorted names in calls of `param`; computed names are not among them.
-func (r *reads) Params() []string { return values.SortedKeys(r.params) }
+func (r *Reads) Params() []string { return values.SortedKeys(r.params) }
 
 // Variables returns the sorted names in calls of `variable`.
-func (r *reads) Variables() []string { return values.SortedKeys(r.variables) }
+func (r *Reads) Variables() []string { return values.SortedKeys(r.variables) }
 
 // Inputs returns the sorted names in calls of `input`; computed names are not among them.
-func (r *reads) Inputs() []string {
+func (r *Reads) Inputs() []string {
 	return slices.DeleteFunc(values.SortedKeys(r.inputs), func(name string) bool { return strings.Contains(name, ".") })
 }
 
 // Downstreams returns the sorted names in calls of `downstream`.
-func (r *reads) Downstreams() (names []string) {
+func (r *Reads) Downstreams() (names []string) {
 	for _, key := range values.SortedKeys(r.inputs) {
-		if name, ok := strings.CutPrefix(key, DownstreamKey("")); ok {
+		if name, ok := strings.CutPrefix(key, parsing.DownstreamKey("")); ok {
 			names = append(names, name)
 		}
 	}
@@ -64,13 +65,13 @@ func (r *reads) Downstreams() (names []string) {
 
 // InputReads returns what the template can read of an input: the fields of (input "NAME").field and everything below them, or
 // for a list the fields of its objects that a range reads. whole means that it may read anything.
-func (r *reads) InputReads(name string) (paths [][]string, whole bool) {
+func (r *Reads) InputReads(name string) (paths [][]string, whole bool) {
 	return r.inputs[name], r.computedInput || hasWhole(r.inputs[name])
 }
 
 // InputShown is InputReads without reads that only go into a digest ((input "NAME").data | toJson | sha256sum): such a value
 // does not appear in the document.
-func (r *reads) InputShown(name string) (paths [][]string, whole bool) {
+func (r *Reads) InputShown(name string) (paths [][]string, whole bool) {
 	return r.shown[name], r.showsComputed || hasWhole(r.shown[name])
 }
 
@@ -78,12 +79,13 @@ func (r *reads) InputShown(name string) (paths [][]string, whole bool) {
 var digests = map[string]bool{"sha1sum": true, "sha256sum": true, "sha512sum": true}
 
 // ComputesInput reports whether the template computes the name of an input when it executes, so that it may be any input.
-func (r *reads) ComputesInput() bool { return r.computedInput }
+func (r *Reads) ComputesInput() bool { return r.computedInput }
 
 // analysis walks the parse trees before they are rewritten.
 type analysis struct {
-	*compiler
-	reads
+	Reads
+	trees map[string]*parse.Tree
+	lists []string
 	// rooted are the templates whose dot can be the upstream; queue holds those that are not walked yet.
 	rooted map[string]bool
 	queue  []string
@@ -95,13 +97,15 @@ type analysis struct {
 	digesting bool
 }
 
-func (c *compiler) analyze() reads {
-	a := &analysis{compiler: c, rooted: map[string]bool{}, isUsed: map[string]bool{}}
+// Of returns what a template can read. lists are the inputs that are lists: of these it returns what is read of their objects. It
+// removes the trees of helpers that nothing prints.
+func Of(trees map[string]*parse.Tree, isHelper map[string]bool, lists []string) Reads {
+	a := &analysis{trees: trees, lists: lists, rooted: map[string]bool{}, isUsed: map[string]bool{}}
 	a.params, a.variables = map[string]bool{}, map[string]bool{}
 	a.inputs, a.shown = map[string][][]string{}, map[string][][]string{}
 	a.root(parsing.Main)
-	for name := range c.trees {
-		if !c.helpers[name] {
+	for name := range trees {
+		if !isHelper[name] {
 			a.use(name)
 		}
 	}
@@ -109,17 +113,17 @@ func (c *compiler) analyze() reads {
 		if len(a.queue) > 0 {
 			name := a.queue[0]
 			a.queue = a.queue[1:]
-			a.list(c.trees[name].Root, scope{dot: true, dollar: true})
+			a.list(trees[name].Root, scope{dot: true, dollar: true})
 			continue
 		}
 		name := a.used[0]
 		a.used = a.used[1:]
 		if !a.rooted[name] {
-			a.list(c.trees[name].Root, scope{}) // for its parameters and inputs
+			a.list(trees[name].Root, scope{}) // for its parameters and inputs
 		}
 	}
-	maps.DeleteFunc(c.trees, func(name string, _ *parse.Tree) bool { return !a.isUsed[name] })
-	return a.reads
+	maps.DeleteFunc(trees, func(name string, _ *parse.Tree) bool { return !a.isUsed[name] })
+	return a.Reads
 }
 
 // use records that a template may be printed.
@@ -215,7 +219,7 @@ func (a *analysis) listCall(n parse.Node) string {
 	if len(cmd.Args) == 1 {
 		return a.listCall(cmd.Args[0])
 	}
-	if name, known := objectCall(cmd); known && slices.Contains(a.options.Lists, name) {
+	if name, known := objectCall(cmd); known && slices.Contains(a.lists, name) {
 		return name
 	}
 	return ""
@@ -223,7 +227,7 @@ func (a *analysis) listCall(n parse.Node) string {
 
 // listLength returns the list input whose length a command returns.
 func (a *analysis) listLength(cmd *parse.CommandNode) string {
-	if function(cmd) != "len" || len(cmd.Args) != 2 {
+	if parsing.Function(cmd) != "len" || len(cmd.Args) != 2 {
 		return ""
 	}
 	return a.listCall(cmd.Args[1])
@@ -259,7 +263,7 @@ func (a *analysis) pipe(p *parse.PipeNode, s scope) {
 	}
 	last := -1
 	for i, cmd := range p.Cmds {
-		if digests[function(cmd)] {
+		if digests[parsing.Function(cmd)] {
 			last = i
 		}
 	}
@@ -273,7 +277,7 @@ func (a *analysis) pipe(p *parse.PipeNode, s scope) {
 
 func (a *analysis) command(cmd *parse.CommandNode, s scope) {
 	args := cmd.Args
-	name := function(cmd)
+	name := parsing.Function(cmd)
 	if len(args) == 1 && name == "input" {
 		a.input("", false, nil) // the name comes through the pipe
 	}
@@ -282,7 +286,7 @@ func (a *analysis) command(cmd *parse.CommandNode, s scope) {
 		return
 	}
 	if len(args) > 1 {
-		text, known := constString(args[1])
+		text, known := parsing.Constant(args[1])
 		switch {
 		case name == "include" && known && len(args) == 3:
 			a.templateCall(text, args[2], s)
@@ -313,7 +317,7 @@ func (a *analysis) named(called, name string, known bool) {
 	case called == "input":
 		a.input(name, known, nil)
 	case called == "downstream" && known:
-		a.input(DownstreamKey(name), true, nil)
+		a.input(parsing.DownstreamKey(name), true, nil)
 	}
 }
 
@@ -341,18 +345,15 @@ func inputCall(n parse.Node) (name string, ok bool) {
 
 // objectCall returns the input, or the key of the downstream, of a call with a constant name.
 func objectCall(cmd *parse.CommandNode) (name string, ok bool) {
-	called := function(cmd)
+	called := parsing.Function(cmd)
 	if (called != "input" && called != "downstream") || len(cmd.Args) != 2 {
 		return "", false
 	}
-	if name, ok = constString(cmd.Args[1]); called == "downstream" {
-		name = DownstreamKey(name)
+	if name, ok = parsing.Constant(cmd.Args[1]); called == "downstream" {
+		name = parsing.DownstreamKey(name)
 	}
 	return name, ok
 }
-
-// DownstreamKey returns the key of a downstream among the inputs. No input can have such a name.
-func DownstreamKey(name string) string { return "downstreams." + name }
 
 func (a *analysis) node(n parse.Node, s scope) {
 	switch n := n.(type) {

@@ -1,4 +1,4 @@
-package render
+package program
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 // run is one execution of a template: its data, the skeleton it prints and the values it records. Runs are pooled, because
 // binding functions to a text/template takes longer than executing one.
 type run struct {
-	output
+	skeleton.Output
 	budget *values.Budget
 	own    values.Budget
 	t      *Template
@@ -28,28 +28,28 @@ type run struct {
 func (t *Template) newRun() *run {
 	r := &run{t: t}
 	funcs := template.FuncMap{}
-	for _, name := range t.functions {
+	for _, name := range t.Functions {
 		if bind := runFunctions[name]; bind != nil {
 			funcs[name] = bind(r)
 		} else if f := functions.Bind(name, &r.budget); f != nil {
 			funcs[name] = f
 		}
 	}
-	for _, call := range t.siteCalls {
-		funcs[call.name] = siteFunctions[call.function](r, call.site)
+	for _, call := range t.Calls {
+		funcs[call.Name] = siteFunctions[call.Function](r, call.Site)
 	}
 	r.tmpl = template.New(parsing.Main).Funcs(funcs)
-	for name, tree := range t.trees {
+	for name, tree := range t.Trees {
 		// It cannot fail: Parse has refused duplicate names.
 		template.Must(r.tmpl.AddParseTree(name, tree))
 	}
 	return r
 }
 
-// execute prints the skeleton into r.buf.
+// execute prints the skeleton into r.Buf.
 func (r *run) execute(d Data, tracing bool) error {
 	r.data, r.depth = d, 0
-	r.output = output{buf: r.buf[:0], recs: r.recs[:0], blank: true, tracing: tracing, trace: r.trace[:0]}
+	r.Reset(tracing)
 	upstream := d.Upstream
 	if upstream == nil {
 		upstream = map[string]any{}
@@ -63,7 +63,7 @@ func (r *run) execute(d Data, tracing bool) error {
 // start initializes the run for d.
 func (r *run) start(d Data) {
 	if r.budget = d.Budget; r.budget == nil {
-		r.own.Reset(r.t.options.Limits, nil)
+		r.own.Reset(r.t.limits, nil)
 		r.budget = &r.own
 	}
 	r.budget.Begin()
@@ -73,45 +73,45 @@ func (r *run) start(d Data) {
 // not used again.
 func (r *run) end(err *error) {
 	if p := recover(); p != nil {
-		*err = &Error{Problem: fmt.Sprintf("internal error (recovered from a panic): %v", p),
+		*err = &parsing.Error{Problem: fmt.Sprintf("internal error (recovered from a panic): %v", p),
 			Fix: "this is a bug: please report it with the template"}
 		return
 	}
-	var known *Error
+	var known *parsing.Error
 	if errors.As(*err, &known) { // the error may quote a value of the upstream
-		known.Problem, known.Lines = values.Short(known.Problem), r.t.lines
+		known.Problem, known.Lines = values.Short(known.Problem), r.t.Lines
 	}
 	r.release()
 }
 
 func (r *run) release() {
-	clear(r.recs[:cap(r.recs)])
+	clear(r.Records[:cap(r.Records)])
 	r.data, r.budget, r.own = Data{}, nil, values.Budget{}
-	if cap(r.buf) <= 1<<18 && cap(r.recs) <= 1<<13 {
+	if cap(r.Buf) <= 1<<18 && cap(r.Records) <= 1<<13 {
 		r.t.runs.Put(r)
 	}
 }
 
 // Write receives literal text from text/template.
 func (r *run) Write(p []byte) (int, error) {
-	if r.tracing && len(p) > 0 {
-		if pos, ok := r.t.textPos[&p[0]]; ok {
-			r.trace = append(r.trace, traced{offset: len(r.buf), pos: pos, site: -1})
+	if r.Tracing && len(p) > 0 {
+		if line, ok := r.t.TextLines[&p[0]]; ok {
+			r.Mark(line, true)
 		}
 	}
 	if err := r.budget.Text(values.Times(values.BufferFactor, len(p))); err != nil {
 		return 0, err
 	}
-	r.buf = append(r.buf, p...)
+	r.Buf = append(r.Buf, p...)
 	return len(p), nil
 }
 
 // read returns the value of a site below base.
-func (r *run) read(s *site, base any) (any, error) {
-	for i, name := range s.path {
+func (r *run) read(s *Site, base any) (any, error) {
+	for i, name := range s.Path {
 		next, ok := values.Field(base, name)
 		if !ok {
-			return nil, s.at(values.Problemf("", "%s cannot be read: %s has no field %s", s.text, what(s, i, base), name))
+			return nil, s.at(values.Problemf("", "%s cannot be read: %s has no field %s", s.Text, what(s, i, base), name))
 		}
 		base = next
 	}
@@ -119,8 +119,8 @@ func (r *run) read(s *site, base any) (any, error) {
 }
 
 // what returns a name for the value that the i-th field of a site is read from.
-func what(s *site, i int, v any) string {
-	text := strings.TrimSuffix(s.text, "."+strings.Join(s.path[i:], "."))
+func what(s *Site, i int, v any) string {
+	text := strings.TrimSuffix(s.Text, "."+strings.Join(s.Path[i:], "."))
 	if text == "" {
 		text = "."
 	}
@@ -128,11 +128,11 @@ func what(s *site, i int, v any) string {
 }
 
 func (r *run) get(id int, base any) (any, error) {
-	return r.read(&r.t.sites[id], base)
+	return r.read(&r.t.Sites[id], base)
 }
 
 func (r *run) need(id int, base any) (any, error) {
-	s := &r.t.sites[id]
+	s := &r.t.Sites[id]
 	v, err := r.read(s, base)
 	if err == nil && values.IsNil(v) {
 		err = s.missing()
@@ -152,7 +152,7 @@ func must(err error) *nothing {
 	return nil
 }
 
-func (r *run) tick(id int) *nothing { return must(r.budget.Work(r.t.sites[id].weight)) }
+func (r *run) tick(id int) *nothing { return must(r.budget.Work(r.t.Sites[id].Weight)) }
 
 // over takes what a range over v needs: text/template sorts the keys of a map.
 func (r *run) over(v any) (any, error) {
@@ -164,10 +164,10 @@ func (r *run) over(v any) (any, error) {
 
 func (r *run) enter(id int) *nothing {
 	r.depth++
-	if most := r.t.options.Limits.Depth; r.depth > most {
+	if most := r.t.limits.Depth; r.depth > most {
 		return must(values.Problemf("let the recursion end", "templates include each other more than %d deep", most))
 	}
-	return must(r.budget.Work(r.t.sites[id].weight))
+	return must(r.budget.Work(r.t.Sites[id].Weight))
 }
 
 func (r *run) exit() *nothing {
@@ -177,34 +177,29 @@ func (r *run) exit() *nothing {
 
 // call executes a defined template and returns what it printed. Its holes stay recorded.
 func (r *run) call(name string, data any, blank bool) (string, error) {
-	base, before, start, traced := r.base, r.blank, len(r.buf), len(r.trace)
-	r.base, r.blank = start, blank
+	in := r.Include(blank)
 	err := r.tmpl.ExecuteTemplate(r, name, data)
 	if err == nil {
-		err = r.budget.Text(len(r.buf) - start)
+		err = r.budget.Text(len(r.Buf) - in.At)
 	}
 	text := ""
 	if err == nil {
-		text = string(r.buf[start:])
+		text = string(r.Buf[in.At:])
 	}
-	r.buf, r.base, r.blank, r.trace = r.buf[:start], base, before, r.trace[:traced]
+	r.Remove(in)
 	return text, err
 }
 
 // include returns the text of a template with the real values, for the rest of the pipeline.
 func (r *run) include(name string, data any) (string, error) {
-	first := len(r.recs)
+	first := len(r.Records)
 	text, err := r.call(name, data, true)
 	if err != nil {
 		return "", err
 	}
-	f := filler{Budget: r.budget, sites: r.t.sites, records: r.recs}
-	if err := splitting(r.budget, len(r.recs)-first); err != nil {
-		return "", err
-	}
 	if parts := skeleton.SplitParts(text); parts != nil {
-		text, err = f.join(parts)
+		text, err = r.joined(parts, len(r.Records)-first)
 	}
-	r.recs = r.recs[:first]
+	r.Records = r.Records[:first]
 	return text, err
 }

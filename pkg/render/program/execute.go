@@ -1,7 +1,6 @@
-package render
+package program
 
 import (
-	"bytes"
 	"errors"
 	"strconv"
 	"strings"
@@ -13,7 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
-// Execute renders the document for d. It returns an *Error with a line of the template, for example for a value that is not
+// Execute renders the document for d. It returns a *parsing.Error with a line of the template, for example for a value that is not
 // set, a document that is not a mapping, a duplicate key, or an exceeded limit. The document shares no memory with d. Integers
 // become int64; a float64 stays one.
 func (t *Template) Execute(d Data) (doc map[string]any, err error) {
@@ -23,10 +22,10 @@ func (t *Template) Execute(d Data) (doc map[string]any, err error) {
 	if err := r.execute(d, false); err != nil {
 		return nil, err
 	}
-	doc, err = t.document(r)
+	doc, err = r.document()
 	var s *skeleton.Error
 	if errors.As(err, &s) {
-		return nil, t.locate(r, d, s)
+		return nil, r.locate(d, s)
 	}
 	if err != nil {
 		return nil, t.executionError(err)
@@ -34,17 +33,59 @@ func (t *Template) Execute(d Data) (doc map[string]any, err error) {
 	return doc, nil
 }
 
+// ExecuteText renders a template for a text. A hole prints what it would print inside a scalar: a missing value and a map or list are
+// errors.
+func (t *Template) ExecuteText(d Data) (text string, err error) {
+	r := t.runs.Get().(*run)
+	defer r.end(&err)
+	r.start(d)
+	if err := r.execute(d, false); err != nil {
+		return "", err
+	}
+	text = string(r.Buf)
+	if parts := skeleton.SplitParts(text); parts != nil {
+		if text, err = r.joined(parts, len(r.Records)); err != nil {
+			return "", t.executionError(err)
+		}
+	}
+	return text, nil
+}
+
+// Constant returns the text of a template without actions; ok is false if there is one.
+func (t *Template) Constant() (text string, ok bool) {
+	if root := t.Trees[parsing.Main].Root; root != nil {
+		for _, n := range root.Nodes {
+			if n.Type() != parse.NodeText {
+				return "", false
+			}
+		}
+	}
+	text, err := t.ExecuteText(Data{})
+	return text, err == nil
+}
+
+// joined returns the text of parts with their holes filled; n is the number of holes.
+func (r *run) joined(parts []skeleton.Part, n int) (string, error) {
+	if err := r.budget.Spend(values.Times(n, 200)); err != nil {
+		return "", err
+	}
+	f := r.filler()
+	return f.join(parts)
+}
+
+func (r *run) filler() filler { return filler{Budget: r.budget, sites: r.t.Sites, records: r.Records} }
+
 // document parses the skeleton that was printed, unless it is in the cache, and fills it.
-func (t *Template) document(r *run) (map[string]any, error) {
-	tree := t.cache.Get(r.buf)
+func (r *run) document() (map[string]any, error) {
+	tree := r.t.cache.Get(r.Buf)
 	if tree == nil {
 		var err error
-		if tree, err = skeleton.Parse(r.buf, r.budget); err != nil {
+		if tree, err = skeleton.Parse(r.Buf, r.budget); err != nil {
 			return nil, err
 		}
-		t.cache.Put(r.buf, tree)
+		r.t.cache.Put(r.Buf, tree)
 	}
-	f := filler{Budget: r.budget, sites: t.sites, records: r.recs}
+	f := r.filler()
 	f.Place(true)
 	value, _, err := f.fill(tree.Root)
 	if err != nil {
@@ -60,63 +101,25 @@ func (t *Template) document(r *run) (map[string]any, error) {
 
 // locate translates an error of a skeleton to the template. It executes the template again with the rest of the budget and
 // records the source of each piece, so that only failing renderings pay for this.
-func (t *Template) locate(r *run, d Data, s *skeleton.Error) error {
-	out := &Error{Problem: s.Problem, Fix: s.Fix, Kind: s.WithoutValues()}
-	if s.Record >= 0 && s.Record < len(r.recs) {
-		return t.sites[r.recs[s.Record].site].errorAt(s)
+func (r *run) locate(d Data, s *skeleton.Error) error {
+	out := &parsing.Error{Problem: s.Problem, Fix: s.Fix, Kind: s.WithoutValues()}
+	if s.Record >= 0 && s.Record < len(r.Records) {
+		return r.t.Sites[r.Records[s.Record].Site].ErrorAt(s)
 	}
 	if err := r.execute(d, true); err != nil {
 		return out // the budget for finding the line is used up
 	}
-	out.Line = t.place(r.buf, r.trace, s.Line)
+	out.Line = r.LineOf(s.Line)
 	return out
-}
-
-// errorAt returns an error of the skeleton at the hole that caused it.
-func (s *site) errorAt(e *skeleton.Error) *Error {
-	out := &Error{Line: s.line, Column: s.column, Problem: e.Problem, Fix: e.Fix, Action: s.action(), Kind: e.WithoutValues()}
-	if e.Named {
-		out.Problem, out.Kind = s.text+" "+e.Problem, s.text+" "+out.Kind
-	}
-	return out
-}
-
-// place returns the line of the template that printed a line of a skeleton.
-func (t *Template) place(skeleton []byte, trace []traced, line int) int {
-	offset := 0
-	for ; line > 1; line-- {
-		next := bytes.IndexByte(skeleton[offset:], '\n')
-		if next < 0 {
-			break
-		}
-		offset += next + 1
-	}
-	for offset < len(skeleton) && skeleton[offset] == ' ' {
-		offset++
-	}
-	found := 0
-	for _, piece := range trace {
-		if piece.offset > offset && found > 0 {
-			break
-		}
-		if piece.site >= 0 {
-			found = t.sites[piece.site].line
-			continue
-		}
-		found, _ = t.position.At(piece.pos)
-		text := skeleton[min(piece.offset, offset):offset]
-		found += bytes.Count(text, []byte("\n"))
-	}
-	return found
 }
 
 // executionError adds the position to an error of text/template. It finds the innermost call that failed.
 func (t *Template) executionError(err error) error {
-	var known *Error
+	var known *parsing.Error
 	if errors.As(err, &known) {
 		return known
 	}
-	out := &Error{Problem: err.Error()}
+	out := &parsing.Error{Problem: err.Error()}
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		var e template.ExecError
 		if !errors.As(inner, &e) {
@@ -137,20 +140,11 @@ func (t *Template) executionError(err error) error {
 		out.Problem = after
 	}
 	var p *values.Problem
-	out.Action = t.actionAt(out.Line, out.Column)
+	out.Action = t.ActionAt(out.Line, out.Column)
 	if errors.As(err, &p) {
 		out.Problem, out.Fix, out.Kind, out.Limit = p.Text, p.Fix, p.Kind, p.Limit
 	} else if out.Action != "" {
 		out.Problem = out.Action + ": " + out.Problem
 	}
 	return out
-}
-
-// actionAt returns the source of the action at a position, on one line, or "" if the position is unknown.
-func (t *Template) actionAt(line, column int) string {
-	if line < 1 || column < 1 || line > len(t.position.Starts) {
-		return ""
-	}
-	at := min(t.position.Starts[line-1]+column-1, len(t.position.Text))
-	return strings.Join(strings.Fields(t.position.Action(parse.Pos(at), t.options.Left, t.options.Right)), " ")
 }

@@ -1,4 +1,4 @@
-package render
+package holes
 
 import (
 	"fmt"
@@ -21,12 +21,8 @@ type Field struct {
 	Always bool
 }
 
-// fieldDepth is the depth of Fields: metadata.labels.KEY.
+// fieldDepth is how deep fields are listed: metadata.labels.KEY.
 const fieldDepth = 3
-
-// Fields lists the fields near the root of the document, outside lists, that are known without an upstream. A field with
-// several possible values is listed once for each.
-func (t *Template) Fields() []Field { return append([]Field(nil), t.fields...) }
 
 // fieldCount collects the fields that the probes see.
 type fieldCount struct {
@@ -60,7 +56,7 @@ func (c *fieldCount) walk(q *printer, n *skeleton.Node, path []string, now map[s
 		}
 		key := fmt.Sprintf("%q %t %t %#v", f.Path, f.Constant, f.Optional, f.Value)
 		if c.seen[key] == 0 && !now[key] {
-			f.Line = q.place(q.buf, q.trace, e.Line)
+			f.Line = q.LineOf(e.Line)
 			c.fields, c.keys = append(c.fields, f), append(c.keys, key)
 		}
 		now[key] = true
@@ -78,7 +74,7 @@ func (c *fieldCount) result() []Field {
 
 // optional reports whether a value is omitted if all its holes are.
 func (q *printer) optional(n *skeleton.Node) bool {
-	omits := func(record int) bool { return q.sites[q.recs[record].site].omit }
+	omits := func(record int) bool { return q.Sites[q.Records[record].Site].Omit }
 	switch n.Kind {
 	case skeleton.HoleNode:
 		return omits(n.Record)

@@ -1,4 +1,4 @@
-package render
+package program
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ type layoutText string
 
 // put records the value of a hole and prints its placeholder.
 func (r *run) put(id int, base any) *nothing {
-	s := &r.t.sites[id]
+	s := &r.t.Sites[id]
 	v, err := r.read(s, base)
 	if err != nil {
 		return must(err)
@@ -21,8 +21,8 @@ func (r *run) put(id int, base any) *nothing {
 	if err := r.budget.Spend(holeBytes); err != nil {
 		return must(s.at(err))
 	}
-	r.mark(id)
-	r.buf = r.placeholder(r.buf, id, v, r.kindOf(s, v))
+	r.Mark(s.Line, false)
+	r.Buf = r.Placeholder(r.Buf, id, v, r.kindOf(s, v))
 	return nil
 }
 
@@ -32,24 +32,24 @@ const holeBytes = 160
 // hole records the value of a hole and returns its placeholder, for the layout functions that follow in the pipeline. Plain
 // text gets a placeholder for each of its lines.
 func (r *run) hole(id int, base any) (layoutText, error) {
-	s := &r.t.sites[id]
+	s := &r.t.Sites[id]
 	v, err := r.read(s, base)
 	if err != nil {
 		return "", err
 	}
-	if s.mode == modePlain && !values.IsNil(v) {
+	if s.Mode == ModePlain && !values.IsNil(v) {
 		return r.lines(id, v)
 	}
 	if err := r.budget.Spend(holeBytes); err != nil {
 		return "", s.at(err)
 	}
-	return layoutText(r.placeholder(nil, id, v, r.kindOf(s, v))), nil
+	return layoutText(r.Placeholder(nil, id, v, r.kindOf(s, v))), nil
 }
 
 func (r *run) lines(id int, v any) (layoutText, error) {
-	s := &r.t.sites[id]
+	s := &r.t.Sites[id]
 	if values.IsStructure(v) {
-		return "", s.at(values.Problemf("write `| toYaml` before it", "%s is %s, and only text can be indented", s.text, values.TypeName(v)))
+		return "", s.at(values.Problemf("write `| toYaml` before it", "%s is %s, and only text can be indented", s.Text, values.TypeName(v)))
 	}
 	text, err := values.Text(r.budget, v)
 	if err != nil {
@@ -67,19 +67,19 @@ func (r *run) lines(id int, v any) (layoutText, error) {
 		if i > 0 {
 			kind = skeleton.KindLine
 		}
-		out = r.placeholder(out, id, line, kind)
+		out = r.Placeholder(out, id, line, kind)
 	}
 	return layoutText(out), nil
 }
 
 // kindOf chooses the kind of placeholder of a hole. At the start of a line, toYaml prints the entries of a map or the items of
 // a list.
-func (r *run) kindOf(s *site, v any) byte {
-	if s.mode != modeYAML || !s.newline && !r.atLineStart() {
+func (r *run) kindOf(s *Site, v any) byte {
+	if s.Mode != ModeYAML || !s.NewLine && !r.AtLineStart() {
 		return skeleton.KindValue
 	}
 	switch {
-	case s.omit && values.IsEmpty(v):
+	case s.Omit && values.IsEmpty(v):
 		return skeleton.KindOmitted
 	case values.IsNil(v):
 		return skeleton.KindValue
@@ -95,8 +95,8 @@ func (r *run) kindOf(s *site, v any) byte {
 
 // includeHoles returns the text of a template with its holes.
 func (r *run) includeHoles(id int, name string, data any) (layoutText, error) {
-	s := &r.t.sites[id]
-	text, err := r.call(name, data, s.newline || r.atLineStart())
+	s := &r.t.Sites[id]
+	text, err := r.call(name, data, s.NewLine || r.AtLineStart())
 	return layoutText(text), err
 }
 
@@ -115,11 +115,11 @@ func trim(text layoutText) layoutText { return layoutText(strings.TrimSpace(stri
 // emit prints laid out text.
 func (r *run) emit(text layoutText) *nothing {
 	must(r.budget.Text(values.Times(values.BufferFactor, len(text))))
-	if r.tracing {
-		if parts := skeleton.SplitParts(string(text)); len(parts) > 0 && parts[0].Record < len(r.recs) {
-			r.mark(r.recs[parts[0].Record].site)
+	if r.Tracing {
+		if parts := skeleton.SplitParts(string(text)); len(parts) > 0 && parts[0].Record < len(r.Records) {
+			r.Mark(r.t.Sites[r.Records[parts[0].Record].Site].Line, false)
 		}
 	}
-	r.buf = append(r.buf, text...)
+	r.Buf = append(r.Buf, text...)
 	return nil
 }
