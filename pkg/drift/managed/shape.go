@@ -59,19 +59,22 @@ func (f Fields) shapeOfFields(live map[string]any, except string) uint64 {
 }
 
 // selected is what the value of a field selects: by convention, one called type says which other fields there are, and imagePullPolicy
-// depends on whether the image is the latest.
+// depends on whether the image is the latest: it is if its name is valid and has no tag or digest.
 func selected(name, value string) string {
 	switch name {
 	case "type":
 		return value
 	case "image":
 		_, tag, _ := strings.Cut(value[strings.LastIndexByte(value, '/')+1:], ":")
-		if tag == "latest" || tag == "" && !strings.Contains(value, "@") {
+		if tag == "latest" || tag == "" && strings.Trim(value, imageChars) == "" {
 			return "latest"
 		}
 	}
 	return ""
 }
+
+// imageChars are those of the name of an image without a digest.
+const imageChars = "abcdefghijklmnopqrstuvwxyz0123456789._-/:"
 
 func (f Fields) shapeOfItems(list []any) uint64 {
 	var sum uint64
