@@ -20,7 +20,6 @@ const (
 
 // notYet are the figures over their limits: each may only fall, and one that has come below its limit leaves the list.
 var notYet = map[string]int{
-	"pkg/config: fields of Operator":           26,
 	"pkg/reconcile: circle":                    51,
 	"pkg/reconcile: fields of Reconciler":      34,
 	"pkg/reconcile: fields of reconciliation":  34,

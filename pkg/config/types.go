@@ -35,36 +35,18 @@ type Operator struct {
 	Kind string `json:"kind"`
 	// Metadata names the operator.
 	Metadata common.Metadata `json:"metadata"`
-	// Mode is Enforce (default), or Observe: decide and report, but write only the status.
-	Mode Mode `json:"mode,omitempty"`
-	// Activation names the activation that this operator follows, if several are loaded: it writes only in the active cluster.
-	// None: it writes in every cluster.
-	Activation string `json:"activation,omitempty"`
-	// Requires names the versions that the config needs. While one is missing, it is refused with an error that says which.
-	Requires *Requires `json:"requires,omitempty"`
-	// ServiceAccount is the account that this operator impersonates. Default: the account of the process.
-	ServiceAccount *ServiceAccount `json:"serviceAccount,omitempty"`
+	Runtime
 
 	// Watch names the upstream kind and selects its objects.
 	Watch Watch `json:"watch,omitempty"`
 	// Source reads the upstreams from a database instead of watching them: each row that a query returns is one.
 	Source *query.Source `json:"source,omitempty"`
-	// Parameters are constants: param "NAME" in templates, params.NAME in CEL.
-	Parameters map[string]any `json:"parameters,omitempty" form:"member"`
-	// Variables are named expressions: variables.NAME in CEL, variable "NAME" in templates. Each is evaluated once, when it is read.
-	Variables []Variable `json:"variables,omitempty"`
-	// Inputs are related objects that are read and watched, never written. A change of one renders again.
-	Inputs []Input `json:"inputs,omitempty"`
+	Environment
 	// Validate lists the rules for a valid upstream, as in x-kubernetes-validations of a CustomResourceDefinition.
 	Validate []Rule `json:"validate,omitempty"`
 	// Downstreams are the objects that follow from an upstream. Each has its own template, hash and decision.
 	Downstreams []Downstream `json:"downstreams" min:"1"`
-	// Helpers are define blocks, for template and include in all templates, labels and annotations.
-	Helpers string `json:"helpers,omitempty"`
-	// HelpersFile is the path of a file with the helpers, relative to the config file, instead of helpers.
-	HelpersFile string `json:"helpersFile,omitempty"`
-	// Delimiters are the left and the right delimiter of templates. Default: ["{{", "}}"].
-	Delimiters []string `json:"delimiters,omitempty" form:"delimiter" min:"2" max:"2" unique:"true"`
+	Templating
 	// ConventionsFile is the path of a file of kind Conventions, relative to this one, that several operators may share.
 	// Keys in conventions override those of the file one by one.
 	ConventionsFile string `json:"conventionsFile,omitempty"`
@@ -84,6 +66,39 @@ type Operator struct {
 	Retry Retry `json:"retry,omitempty"`
 	// ResyncPeriod is how often every upstream is reconciled without an event. Default: 10h; 0s: never.
 	ResyncPeriod common.Duration `json:"resyncPeriod,omitempty"`
+}
+
+// Runtime says how, where and as whom the operator runs.
+type Runtime struct {
+	// Mode is Enforce (default), or Observe: decide and report, but write only the status.
+	Mode Mode `json:"mode,omitempty"`
+	// Activation names the activation that this operator follows, if several are loaded: it writes only in the active cluster.
+	// None: it writes in every cluster.
+	Activation string `json:"activation,omitempty"`
+	// Requires names the versions that the config needs. While one is missing, it is refused with an error that says which.
+	Requires *Requires `json:"requires,omitempty"`
+	// ServiceAccount is the account that this operator impersonates. Default: the account of the process.
+	ServiceAccount *ServiceAccount `json:"serviceAccount,omitempty"`
+}
+
+// Environment is what rules and templates can read besides the upstream.
+type Environment struct {
+	// Parameters are constants: param "NAME" in templates, params.NAME in CEL.
+	Parameters map[string]any `json:"parameters,omitempty" form:"member"`
+	// Variables are named expressions: variables.NAME in CEL, variable "NAME" in templates. Each is evaluated once, when it is read.
+	Variables []Variable `json:"variables,omitempty"`
+	// Inputs are related objects that are read and watched, never written. A change of one renders again.
+	Inputs []Input `json:"inputs,omitempty"`
+}
+
+// Templating is what all templates have in common.
+type Templating struct {
+	// Helpers are define blocks, for template and include in all templates, labels and annotations.
+	Helpers string `json:"helpers,omitempty"`
+	// HelpersFile is the path of a file with the helpers, relative to the config file, instead of helpers.
+	HelpersFile string `json:"helpersFile,omitempty"`
+	// Delimiters are the left and the right delimiter of templates. Default: ["{{", "}}"].
+	Delimiters []string `json:"delimiters,omitempty" form:"delimiter" min:"2" max:"2" unique:"true"`
 }
 
 // ServiceAccount names the ServiceAccount whose rights the operator uses, and no others.

@@ -59,7 +59,7 @@ func TestDefaults(t *testing.T) {
 	yes := true
 	five := 5
 	want := config.Operator{
-		APIVersion: config.APIVersion, Kind: config.Kind, Metadata: common.Metadata{Name: "app"}, Mode: config.ModeEnforce,
+		APIVersion: config.APIVersion, Kind: config.Kind, Metadata: common.Metadata{Name: "app"}, Runtime: config.Runtime{Mode: config.ModeEnforce},
 		Watch:    config.Watch{APIVersion: "tools.example.com/v1", Kind: "App"},
 		Validate: []config.Rule{{Rule: "true", Reason: "FieldValueInvalid"}},
 		Downstreams: []config.Downstream{{
@@ -69,7 +69,7 @@ func TestDefaults(t *testing.T) {
 			UpdatePolicy: config.UpdateApply,
 			Ownership:    config.OwnershipObject, DeletionPolicy: config.DeletionDelete, Drift: config.Drift{Policy: config.DriftEnforce},
 		}},
-		Delimiters: []string{"{{", "}}"},
+		Templating: config.Templating{Delimiters: []string{"{{", "}}"}},
 		Conventions: config.Conventions{
 			FieldManager: "app", Labels: map[string]string{"tools.example.com/by": "app"},
 			Hash: config.Hash{Annotation: "tools.example.com/hash", Algorithm: config.SHA256}, Owner: config.Owner{Reference: &yes},
