@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"pkg/memcluster/catalog", "pkg/memcluster/store"},
 	{"pkg/memcluster/resource"},
 	{"pkg/offline", "pkg/operator/hints", "pkg/reconcile"},
-	{"pkg/reconcile/departures", "pkg/reconcile/preview"},
+	{"pkg/reconcile/departures", "pkg/reconcile/memory", "pkg/reconcile/preview"},
 	{"pkg/guard"},
 	{"pkg/convert/ownership", "pkg/convert/prove", "pkg/convert/rehub", "pkg/convert/suggest"},
 	{"pkg/activation", "pkg/convert", "pkg/crddiff", "pkg/operator/compile", "pkg/shards"},

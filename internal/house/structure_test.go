@@ -20,15 +20,13 @@ const (
 
 // notYet are the figures over their limits: each may only fall, and one that has come below its limit leaves the list.
 var notYet = map[string]int{
-	"pkg/reconcile: circle":                    51,
+	"pkg/reconcile: circle":                    45,
 	"pkg/reconcile: fields of Reconciler":      34,
 	"pkg/reconcile: fields of reconciliation":  34,
-	"pkg/reconcile: fields of record":          29,
-	"pkg/reconcile: lines":                     9000,
-	"pkg/reconcile: links":                     12,
+	"pkg/reconcile: lines":                     7400,
+	"pkg/reconcile: links":                     9,
 	"pkg/reconcile: methods of Reconciler":     81,
-	"pkg/reconcile: methods of reconciliation": 234,
-	"pkg/reconcile: methods of record":         47,
+	"pkg/reconcile: methods of reconciliation": 230,
 }
 
 // Packages have rooms: no large circle of files, no type or struct that holds everything, no package that is many.

@@ -15,8 +15,8 @@ type mutant struct {
 var mutants = []mutant{
 	{"a deletion is carried out before its watch shows it", "pkg/reconcile/finalize.go",
 		"	if r.watchLagsDeletion() {", "	if false && r.watchLagsDeletion() {"},
-	{"the cache is preferred to a newer response", "pkg/reconcile/memory.go",
-		"	case fresh.live == nil:\n", "	case true:\n"},
+	{"the cache is preferred to a newer response", "pkg/reconcile/memory/responses.go",
+		"	case fresh.Live == nil:\n", "	case true:\n"},
 	{"a delete has no uid", "pkg/apply/delete.go",
 		"		Preconditions:     &metav1.Preconditions{UID: &uid},\n", ""},
 	{"a finalizer is removed without reading what the status records", "pkg/reconcile/finalize.go",
@@ -32,7 +32,7 @@ var mutants = []mutant{
 	{"what is not wanted any more goes at once", "pkg/operator/decide/used.go",
 		"; user != \"\" {", "; user != \"\" && false {"},
 	{"what was released counts as gone", "pkg/reconcile/fates.go",
-		"	r.record.noteLeaving(isReleased, o.Downstream, live, r.now)", "	r.record.noteGone(live.UID, r.now)"},
+		"	r.record.NoteReleased(o.Downstream, live, r.now)", "	r.record.NoteGone(live.UID, r.now)"},
 	{"a leader writes after the renew deadline", "pkg/leadership/tenure.go",
 		"return t.renewals > 0 && (t.ended != nil || ", "return false && (t.ended != nil || "},
 }

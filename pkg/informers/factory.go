@@ -23,7 +23,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/informers/connections"
 	"github.com/corollary-dev/corollary/pkg/informers/kept"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
 
@@ -255,7 +255,7 @@ func isSetBack(ctx context.Context, resource dynamic.ResourceInterface, o metav1
 	if err != nil {
 		return false, err
 	}
-	return reconcile.Newer(o.ResourceVersion, list.GetResourceVersion()), nil
+	return memory.Newer(o.ResourceVersion, list.GetResourceVersion()), nil
 }
 
 // abandon makes later subscribers start a new watch. The users of the old one leave it, which stops it.

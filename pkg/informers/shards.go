@@ -16,7 +16,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
@@ -206,7 +206,7 @@ func (f *shardFilter) forgetArrivedLocked() {
 // isLaterThan reports whether the cache, which has an object in that state, will have it in a later one.
 func (c pendingObject) isLaterThan(cached runtime.Object) bool {
 	_, version := keyAndVersion(cached)
-	return reconcile.Newer(c.version, version)
+	return memory.Newer(c.version, version)
 }
 
 func keyAndVersion(obj runtime.Object) (key, version string) {

@@ -21,6 +21,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -130,7 +131,7 @@ func (r *reconciliation) create(ctx context.Context, outcome *operator.Outcome, 
 	}
 	doc = generated.Fill(r.Pipeline.Downstreams[i].Downstream, doc, nil, nil, random)
 	if !in.Desired.Objects[o.Object].Reference || r.Pipeline.HoldsDeletion() {
-		r.record.expectCreated(place{i, o.Target}) // whatever the answer, or the lack of one
+		r.record.Notes.Edit().ExpectCreated(memory.At(i, o.Target)) // whatever the answer, or the lack of one
 	}
 	resp, err := r.client.Create(ctx, r.target(i, o.Target), doc)
 	if errors.Is(err, apply.ErrExists) {
@@ -138,9 +139,9 @@ func (r *reconciliation) create(ctx context.Context, outcome *operator.Outcome, 
 	}
 	if err != nil {
 		if mayHaveSucceeded(err) {
-			r.record.expectCreated(place{i, o.Target})
+			r.record.Notes.Edit().ExpectCreated(memory.At(i, o.Target))
 		} else {
-			r.record.confirmCreated(func(m place) bool { return m == place{i, o.Target} })
+			r.record.ConfirmCreated(func(m memory.Place) bool { return m == memory.At(i, o.Target) })
 		}
 		return err
 	}
@@ -158,14 +159,14 @@ func (r *reconciliation) resolveExisting(ctx context.Context, outcome *operator.
 	outcome.State, outcome.Action, outcome.Message = operator.StateRepair, operator.ActionApply, "it had lost labels that the watch selects by"
 	o := *outcome
 	if hash := r.lastHash(o.Object, rec); r.isRecordedAt(o, rec) && r.canApplyUnread(i, hash) {
-		if hash != r.record.desired.Objects[o.Object].Hash { // the labels are part of it
+		if hash != r.record.Desired().Objects[o.Object].Hash { // the labels are part of it
 			o.State, o.Message = operator.StateUpdate, decide.MessageChanged
 		}
 		resp, err := r.client.Apply(ctx, t, rec.UID, doc)
 		switch {
 		case err == nil:
 			r.reportApplied(o, nil, resp)
-			r.countWrite(o.Object, r.record.desired.Objects[o.Object].Hash)
+			r.countWrite(o.Object, r.record.Desired().Objects[o.Object].Hash)
 			return r.rememberResponse(o.Object, resp)
 		case !errors.Is(err, apply.ErrReplaced) && !errors.Is(err, apply.ErrGone):
 			return err
@@ -178,8 +179,8 @@ func (r *reconciliation) resolveExisting(ctx context.Context, outcome *operator.
 	if err := r.rememberResponse(o.Object, live); err != nil {
 		return err
 	}
-	r.record.confirmCreated(func(m place) bool {
-		return m == place{i, o.Target} && !r.record.createdByUs(o.Object, r.upstream.GetUID())
+	r.record.ConfirmCreated(func(m memory.Place) bool {
+		return m == memory.At(i, o.Target) && !r.record.CreatedByUs(o.Object, r.upstream.GetUID())
 	})
 	return nil
 }
@@ -189,15 +190,15 @@ func (r *reconciliation) lastHash(k int, rec *status.Recorded) string {
 	if rec == nil {
 		return ""
 	}
-	if t := &r.record.objects[k].target; t.uid == rec.UID {
-		return cmp.Or(t.contest.get().written, rec.Hash)
+	if t := r.record.Object(k); t.UID == rec.UID {
+		return cmp.Or(t.Contest.Get().Written, rec.Hash)
 	}
 	return rec.Hash
 }
 
 // isRecordedAt reports whether rec says of an object that it is where it is to be, and this process agrees.
 func (r *reconciliation) isRecordedAt(o operator.Outcome, rec *status.Recorded) bool {
-	return rec != nil && rec.UID != "" && rec.UID == r.record.objects[o.Object].uid && rec.Namespace == o.Target.Namespace &&
+	return rec != nil && rec.UID != "" && rec.UID == r.record.Object(o.Object).UID && rec.Namespace == o.Target.Namespace &&
 		rec.ObjectName == o.Target.Name
 }
 
@@ -211,7 +212,7 @@ func (r *reconciliation) canApplyUnread(i int, hash string) bool {
 func (r *reconciliation) rememberResponse(k int, obj *unstructured.Unstructured) error {
 	live, err := r.liveOf(r.downstream(k), obj)
 	if err == nil {
-		r.record.remember(k, live, r.now)
+		r.record.Remember(k, live, r.now)
 	}
 	return err
 }
@@ -238,7 +239,7 @@ func (r *reconciliation) apply(ctx context.Context, o operator.Outcome, in opera
 	}
 	o, held, err := r.readGenerated(ctx, o, taken)
 	if errors.Is(err, apply.ErrGone) {
-		r.record.noteGone(o.UID, r.now)
+		r.record.NoteGone(o.UID, r.now)
 		return nil
 	}
 	if err != nil {
@@ -263,10 +264,10 @@ func (r *reconciliation) apply(ctx context.Context, o operator.Outcome, in opera
 	resp, err = r.afterTakeOver(ctx, o, taken, doc, resp, err)
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		r.record.noteGone(o.UID, r.now)
+		r.record.NoteGone(o.UID, r.now)
 		return nil
 	case errors.Is(err, apply.ErrReplaced):
-		r.record.noteGone(o.UID, r.now)
+		r.record.NoteGone(o.UID, r.now)
 		return r.resolveExisting(ctx, &o, doc)
 	case errors.Is(err, apply.ErrConflict) && version != "":
 		live, err := r.client.Get(ctx, r.target(i, o.Target))
@@ -299,19 +300,16 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o operator.Outcome
 			return err
 		}
 	}
-	r.record.regained(live.UID)
-	r.record.remember(o.Object, live, r.now)
-	t, w := &r.record.objects[o.Object].target, &in.Desired.Objects[o.Object]
-	if t.uid != live.UID {
-		*t = target{uid: live.UID, contest: t.contest}
-	}
-	t.at = o.Target
+	r.record.NoteRegained(live.UID)
+	r.record.Remember(o.Object, live, r.now)
+	t, w := r.record.Object(o.Object), &in.Desired.Objects[o.Object]
+	t.Applied(live.UID, o.Target)
 	r.countWrite(o.Object, w.Hash)
 	if o.State == operator.StateCreate {
-		r.removals.forget(place{i, o.Target})
+		r.removals.Forget(memory.At(i, o.Target))
 	}
 	if live.Hash != w.Hash {
-		t.unusual.edit().changedBy = fmt.Sprintf("admission changes %s, which holds the hash: exclude it from that webhook or policy", r.Pipeline.HashKey())
+		t.SetChangedBy(fmt.Sprintf("admission changes %s, which holds the hash: exclude it from that webhook or policy", r.Pipeline.HashKey()))
 	}
 	var spelled *canonical.Sum
 	rewritten := ""
@@ -319,10 +317,9 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o operator.Outcome
 		sum := live.P
 		spelled, rewritten = &sum, drift.Paths(drift.Changed(doc, resp, &d.View))
 	}
-	isRewritten := rewritten != t.unusual.get().rewritten
-	t.unusual.set(rewritten != "", func(u *unusualTarget) { u.rewritten = rewritten })
+	isRewritten := t.SetRewritten(rewritten)
 	rec := r.recordedAs(r.recorded(), o.Object)
-	r.record.setBaseline(o.Object, live.UID, spelled, rec != nil && rec.Baseline != "")
+	r.record.SetBaseline(o.Object, live.UID, spelled, rec != nil && rec.Baseline != "")
 	if r.needsVerification(o, in, live, resp, doc, isRewritten) {
 		return r.verify(ctx, o, in, resp, doc)
 	}
@@ -331,8 +328,8 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o operator.Outcome
 
 // countWrite counts a write to object k of the desired state, for that hash; "" after a deletion.
 func (r *reconciliation) countWrite(k int, hash string) {
-	r.record.objects[k].contest.edit().write(r.record.externalDigest, hash, r.spacing(), r.now)
-	r.countItems(r.record.objects[k].downstream)
+	r.record.Object(k).Contest.Edit().Write(r.record.Cause(), hash, r.spacing(), r.now)
+	r.countItems(r.record.Desired().Objects[k].Downstream)
 }
 
 // reportApplied reports an apply to an existing object: a repair if others had changed the object, else an update. It reports nothing if
@@ -349,13 +346,10 @@ func (r *reconciliation) reportApplied(o operator.Outcome, read, resp *unstructu
 	if o.Live != nil && o.Live.ResourceVersion == resp.GetResourceVersion() {
 		return
 	}
-	t := &r.record.objects[o.Object].target
-	if t.uid != resp.GetUID() {
-		changedBy := t.unusual.get().changedBy
-		*t = target{uid: resp.GetUID(), contest: t.contest}
-		t.noteChangedBy(changedBy)
-	}
-	t.at = o.Target
+	t := r.record.Object(o.Object)
+	changedBy := t.Unusual.Get().ChangedBy
+	t.Applied(resp.GetUID(), o.Target)
+	t.SetChangedBy(changedBy)
 	manager := r.Pipeline.Config.Conventions.FieldManager
 	if read != nil && drift.IsOwnChange(changed, manager) {
 		o.Message = "the names in conventions have changed, or the version of the upstream"
@@ -363,7 +357,7 @@ func (r *reconciliation) reportApplied(o operator.Outcome, read, resp *unstructu
 		return
 	}
 	if read != nil {
-		t.noteChangedBy(drift.Explain(changed, manager))
+		t.SetChangedBy(drift.Explain(changed, manager))
 	}
 	counters.Drift(r.Name, r.Pipeline.Downstreams[o.Downstream].Name)
 	r.eventRepaired(o, changed)
@@ -372,7 +366,7 @@ func (r *reconciliation) reportApplied(o operator.Outcome, read, resp *unstructu
 // readAhead reads the object before an apply if that is worth a request: to name who changed which fields, if events are wanted
 // or a writer keeps reverting us, and to notice fields that stay because another manager owns them too.
 func (r *reconciliation) readAhead(ctx context.Context, o operator.Outcome) (*unstructured.Unstructured, error) {
-	again := r.record.objects[o.Object].contest.get().unsettled > 0
+	again := r.record.Object(o.Object).Contest.Get().Unsettled > 0
 	explain := o.State == operator.StateRepair && (r.Pipeline.Config.Events != config.EventsNone || again)
 	shared := o.State == operator.StateUpdate && o.Live.CoOwned
 	if !explain && !shared {
@@ -440,7 +434,7 @@ func (r *reconciliation) release(ctx context.Context, o operator.Outcome) error 
 	}
 	live, err := r.client.Get(ctx, t)
 	if errors.Is(err, apply.ErrGone) || (err == nil && live.GetUID() != o.UID) {
-		r.record.noteGone(o.UID, r.now)
+		r.record.NoteGone(o.UID, r.now)
 		return nil
 	}
 	if err != nil {
@@ -466,7 +460,7 @@ func notWithdrawn(o operator.Outcome, err error) error {
 // compareByDryRun asks by a dry run whether an apply would change anything, and if so, who changed which fields.
 func (r *reconciliation) compareByDryRun(ctx context.Context, o operator.Outcome) error {
 	i := o.Downstream
-	doc, err := r.dryRunDocument(ctx, r.record.desired, o)
+	doc, err := r.dryRunDocument(ctx, r.record.Desired(), o)
 	if err != nil {
 		return err
 	}
@@ -479,16 +473,15 @@ func (r *reconciliation) compareByDryRun(ctx context.Context, o operator.Outcome
 		return err
 	}
 	same := would.P == o.Live.P && would.Hash == o.Live.Hash && !o.Live.Extra
-	t := &r.record.objects[o.Object].target
-	t.dryRunAnswer = &dryRunAnswer{dryRunKeyOf(o.Live, r.record.desired.Objects[o.Object].Hash), same}
-	if same {
+	t := r.record.Object(o.Object)
+	if t.SetDryRun(o.Live, r.record.Desired().Objects[o.Object].Hash, same); same {
 		return nil
 	}
 	counters.Drift(r.Name, r.Pipeline.Downstreams[i].Name)
 	if live, err := r.client.Get(ctx, r.target(i, o.Target)); err == nil {
 		applied, _ := drift.Project(resp, r.Pipeline.Config.Conventions.FieldManager)
-		t.noteChangedBy(drift.Explain(drift.Changed(applied, live, &r.Pipeline.Downstreams[i].View), r.Pipeline.Config.Conventions.FieldManager))
+		t.SetChangedBy(drift.Explain(drift.Changed(applied, live, &r.Pipeline.Downstreams[i].View), r.Pipeline.Config.Conventions.FieldManager))
 	}
-	r.eventDrifted(o, t.unusual.get().changedBy)
+	r.eventDrifted(o, t.Unusual.Get().ChangedBy)
 	return nil
 }

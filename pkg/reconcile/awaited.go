@@ -80,7 +80,7 @@ func (r *reconciliation) awaitOthers(in operator.Input, d operator.Decision) boo
 		}
 	}
 	for k, o := range d.Outcomes {
-		w := &r.record.desired.Objects[k]
+		w := &r.record.Desired().Objects[k]
 		sets := w.Wanted && w.Err == nil && r.downstream(k).OwnsFields()
 		if sets || o.State == operator.StateConflict || o.State == operator.StateWaiting && o.Theirs {
 			note(o)

@@ -15,52 +15,30 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
-
-// beforeMemory is what is remembered about the deletion.before object. Losing it costs a request and nothing else: what must
-// survive a restart is in the upstream's status.
-type beforeMemory struct {
-	// made is the uid of the object that this process created.
-	made types.UID
-	// desired is the object to create at the place in the status: rendered again after the status was written, it may have
-	// another name.
-	desired *operator.DesiredObject
-	// occupied is where a create met another owner's object.
-	occupied operator.Ref
-	// isUpstreamRead is true once the upstream was read past the cache, so that its record is not older than what was done.
-	isUpstreamRead bool
-	// gone is true once the object does not exist any more, and with it our finalizer on it, or its deletion was accepted: nothing waits for
-	// its end.
-	gone bool
-	// retry delays failed requests for the object; failure is why the action in failed was not carried out.
-	retry   retryState
-	failure *operator.Failure
-	failed  operator.Action
-	// reported is the last event.
-	reported string
-}
 
 // gatherBefore gathers what is known about the deletion.before object.
 func (r *reconciliation) gatherBefore(ctx context.Context) (operator.BeforeFacts, error) {
-	m, p := r.record.before.edit(), r.Pipeline
-	f := operator.BeforeFacts{Record: p.RecordedBefore(r.upstream), Made: m.made, Progress: p.BeforeProgress(r.upstream, r.inputsRead())}
+	m, p := r.record.Before.Edit(), r.Pipeline
+	f := operator.BeforeFacts{Record: p.RecordedBefore(r.upstream), Made: m.Made, Progress: p.BeforeProgress(r.upstream, r.inputsRead())}
 	var err error
 	if decide.BeforePassed(p.Settings, f.Record) {
-		if !m.gone && f.Record.ObjectName != "" {
+		if !m.IsGone && f.Record.ObjectName != "" {
 			f.Live, err = r.beforeAt(ctx, refOfRecord(f), f.Record.UID)
 			if f.Record.UID == "" && f.Live != nil && !marks.MadeForDeletion(f.Live, r.upstream.GetUID()) {
 				f.Live = nil // it was never made, and this is somebody else's
 			}
-			m.gone = err == nil && f.Live == nil
+			m.IsGone = err == nil && f.Live == nil
 			if f.Live != nil { // whose it is now decides whether it is deleted
 				r.findNamed(ctx, f.Live, true)
-				f.Live = r.withMark(f.Live)
+				f.Live = r.record.Notes.Get().WithMark(f.Live)
 			}
 		}
 		return f, err
 	}
 	if uid := madeUID(f); uid != "" {
-		if f.Live, err = r.beforeAt(ctx, refOfRecord(f), uid); err != nil || f.Live != nil || m.isUpstreamRead {
+		if f.Live, err = r.beforeAt(ctx, refOfRecord(f), uid); err != nil || f.Live != nil || m.IsUpstreamRead {
 			return f, err
 		}
 		// Only a read tells an object that was removed from one that finished: the cache may lag behind our own record.
@@ -74,15 +52,15 @@ func (r *reconciliation) gatherBefore(ctx context.Context) (operator.BeforeFacts
 
 // gatherUnmadeBefore is gatherBefore if no object is known to have been created.
 func (r *reconciliation) gatherUnmadeBefore(ctx context.Context, f operator.BeforeFacts) (operator.BeforeFacts, error) {
-	if m := r.record.before.edit(); !m.isUpstreamRead {
+	if m := r.record.Before.Edit(); !m.IsUpstreamRead {
 		if err := r.readUpstream(ctx); err != nil {
 			return f, err
 		}
 		return r.gatherBefore(ctx)
 	}
-	m := r.record.before.edit()
-	if m.desired != nil && m.desired.Target == refOfRecord(f) {
-		f.Desired = *m.desired
+	m := r.record.Before.Edit()
+	if m.Planned != nil && m.Planned.Target == refOfRecord(f) {
+		f.Desired = *m.Planned
 	} else {
 		f.Desired = r.Pipeline.DesiredBefore(r.upstream, r.inputsRead())
 	}
@@ -107,19 +85,19 @@ func (r *reconciliation) gatherUnmadeBefore(ctx context.Context, f operator.Befo
 // occupant returns the object at the place where the deletion.before object is to be created: as just read, or, if a create met
 // another owner's object, as read after the retry delay; else from the cache.
 func (r *reconciliation) occupant(ctx context.Context, at operator.Ref) (*drift.Live, error) {
-	m := r.record.before.edit()
-	read, until := r.record.lastBeforeRead()
+	m := r.record.Before.Edit()
+	read, until := r.record.LastBeforeRead()
 	switch {
-	case read != nil && read.Name == at.Name && read.Namespace == at.Namespace && until.Equal(r.now.Add(freshFor)):
+	case read != nil && read.Name == at.Name && read.Namespace == at.Namespace && until.Equal(r.now.Add(memory.FreshFor)):
 		return read, nil
-	case m.occupied != at:
+	case m.Occupied != at:
 		return r.Cache.Live(operator.BeforeIndex, at), nil
-	case read != nil && m.retry.wait(r.record.externalDigest, r.now) > 0:
+	case read != nil && m.Retry.Wait(r.record.Cause(), r.now) > 0:
 		return read, nil
 	}
 	live, err := r.readBefore(ctx, at)
 	if err == nil && live == nil {
-		m.occupied = operator.Ref{}
+		m.Occupied = operator.Ref{}
 	}
 	return live, err
 }
@@ -142,12 +120,12 @@ func refOfRecord(f operator.BeforeFacts) operator.Ref {
 // cache, or by a read, as when it has lost the labels of the watch.
 func (r *reconciliation) beforeAt(ctx context.Context, at operator.Ref, uid types.UID) (*drift.Live, error) {
 	is := func(live *drift.Live) bool { return live != nil && (uid == "" || live.UID == uid) }
-	read, until := r.record.lastBeforeRead()
+	read, until := r.record.LastBeforeRead()
 	if read != nil && at.Name == "" {
 		at = operator.Ref{Namespace: read.Namespace, Name: read.Name}
 	}
 	cached := r.Cache.Live(operator.BeforeIndex, at)
-	if is(read) && r.now.Before(until) && (!is(cached) || Newer(read.ResourceVersion, cached.ResourceVersion)) {
+	if is(read) && r.now.Before(until) && (!is(cached) || memory.Newer(read.ResourceVersion, cached.ResourceVersion)) {
 		if !is(cached) {
 			r.trustUntil(until)
 		}
@@ -187,7 +165,7 @@ func (r *reconciliation) rememberBefore(obj *unstructured.Unstructured) (*drift.
 	if err != nil {
 		return nil, err
 	}
-	r.record.rememberBefore(live, r.now)
+	r.record.RememberBefore(live, r.now)
 	return live, nil
 }
 
@@ -206,15 +184,15 @@ func (r *reconciliation) readUpstream(ctx context.Context) error {
 		return apply.ErrGone
 	}
 	r.upstream = withoutManagedFields(up)
-	r.record.rememberUpstream(up, false)
-	r.record.before.edit().isUpstreamRead = true
+	r.record.WroteUpstream(up, false)
+	r.record.Before.Edit().IsUpstreamRead = true
 	return nil
 }
 
 // actBefore carries out the decision about the deletion.before object. It reports whether that was done.
 func (r *reconciliation) actBefore(ctx context.Context, d *operator.Decision, in operator.Input) bool {
-	o, m := *d.Before, r.record.before.edit()
-	if o.Action != operator.ActionRecord && m.retry.wait(r.record.externalDigest, r.now) > 0 {
+	o, m := *d.Before, r.record.Before.Edit()
+	if o.Action != operator.ActionRecord && m.Retry.Wait(r.record.Cause(), r.now) > 0 {
 		return false
 	}
 	counters.Outcome(r.Name, operator.BeforeName, string(o.State))
@@ -235,7 +213,7 @@ func (r *reconciliation) actBefore(ctx context.Context, d *operator.Decision, in
 		r.failBefore(o, err)
 		return o.State == operator.StateCreate && r.cannotCreateBefore() // which decides anew
 	}
-	m.retry, m.failure = retryState{}, nil
+	m.Retry, m.Failure = memory.Retry{}, nil
 	return true
 }
 
@@ -247,7 +225,7 @@ func (r *reconciliation) recordBefore(ctx context.Context, d *operator.Decision,
 		return false
 	}
 	if d.Before.State == operator.StateCreate {
-		r.record.before.edit().desired = &in.Before.Desired
+		r.record.Before.Edit().Planned = &in.Before.Desired
 	}
 	r.eventDeletion(*d)
 	return true
@@ -255,8 +233,8 @@ func (r *reconciliation) recordBefore(ctx context.Context, d *operator.Decision,
 
 // createBefore creates the object if none of that name exists. One that does is handled in the next round.
 func (r *reconciliation) createBefore(ctx context.Context, o operator.Outcome, in operator.Input) error {
-	m, t := r.record.before.edit(), beforeTarget(r.Pipeline, o.Target)
-	m.desired = nil // after a failure it is rendered again
+	m, t := r.record.Before.Edit(), beforeTarget(r.Pipeline, o.Target)
+	m.Planned = nil // after a failure it is rendered again
 	document := r.withShard(marks.WithToken(r.Pipeline.Settings, in.Before.Desired.Document, r.token()))
 	r.notifyObserver(func(to Observer) { to.Rendered(operator.BeforeIndex, document) })
 	resp, err := r.client.Create(ctx, t, document)
@@ -264,7 +242,7 @@ func (r *reconciliation) createBefore(ctx context.Context, o operator.Outcome, i
 	case errors.Is(err, apply.ErrExists):
 		live, err := r.readBefore(ctx, o.Target)
 		if err == nil && live != nil && !marks.MadeForDeletion(live, r.upstream.GetUID()) {
-			m.occupied = o.Target
+			m.Occupied = o.Target
 		}
 		return err
 	case err != nil:
@@ -273,7 +251,7 @@ func (r *reconciliation) createBefore(ctx context.Context, o operator.Outcome, i
 	if _, err := r.rememberBefore(resp); err != nil {
 		return err
 	}
-	m.made, m.occupied = resp.GetUID(), operator.Ref{}
+	m.Made, m.Occupied = resp.GetUID(), operator.Ref{}
 	r.eventBeforeCreated(o)
 	return nil
 }
@@ -285,7 +263,7 @@ func (r *reconciliation) freeBefore(ctx context.Context, live *drift.Live) error
 	case err != nil:
 		return err
 	case resp == nil, resp.GetDeletionTimestamp() != nil && len(resp.GetFinalizers()) == 0:
-		r.record.before.edit().gone = true
+		r.record.Before.Edit().IsGone = true
 		return nil
 	}
 	_, err = r.rememberBefore(resp)
@@ -317,32 +295,23 @@ func (r *reconciliation) deleteBefore(ctx context.Context, o operator.Outcome) e
 	if _, err := deleteObject(ctx, r.client, beforeTarget(r.Pipeline, o.Target), o.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation)); err != nil {
 		return err
 	}
-	r.record.before.edit().gone = true
+	r.record.Before.Edit().IsGone = true
 	return nil
-}
-
-// failureOf is why the action for the object was not carried out; nil if no action is due any more, as after a lost response to
-// a request that succeeded.
-func (m beforeMemory) failureOf(o *operator.Outcome) *operator.Failure {
-	if o == nil || o.Action == operator.ActionNone || o.Action != m.failed {
-		return nil
-	}
-	return m.failure
 }
 
 // cannotCreateBefore reports whether the last create was refused because the namespace is being deleted.
 func (r *reconciliation) cannotCreateBefore() bool {
-	m := r.record.before.get()
-	return m.failure != nil && m.failed == operator.ActionCreate && m.failure.Reason == apply.ReasonNamespaceTerminating
+	m := r.record.Before.Edit()
+	return m.Failure != nil && m.Failed == operator.ActionCreate && m.Failure.Reason == apply.ReasonNamespaceTerminating
 }
 
 // failBefore records a failed request for the object. It is retried with growing delay.
 func (r *reconciliation) failBefore(o operator.Outcome, err error) {
-	f, m := classify(r.Pipeline.Before.Object, err), r.record.before.edit()
+	f, m := classify(r.Pipeline.Before.Object, err), r.record.Before.Edit()
 	r.minRetry = max(r.minRetry, f.RetryAfter)
-	m.failure, m.failed = &operator.Failure{Reason: f.Reason, Message: f.Message}, o.Action
-	r.notifyObserver(func(to Observer) { to.Failed(operator.BeforeIndex, *m.failure) })
-	r.delay(&m.retry)
+	m.Failure, m.Failed = &operator.Failure{Reason: f.Reason, Message: f.Message}, o.Action
+	r.notifyObserver(func(to Observer) { to.Failed(operator.BeforeIndex, *m.Failure) })
+	r.delay(&m.Retry)
 	counters.Failure(r.Name, operator.BeforeName, f.Reason)
 	r.logFailure(operator.BeforeName, o, f)
 }

@@ -88,7 +88,7 @@ func (r *Reconciler) isAwaited(live *drift.Live) bool {
 // gatherEarlierBefore gathers what is known about an unfinished object of an earlier deletion.before; there is no Record if it is done by
 // now. No watch shows when it changes.
 func (r *reconciliation) gatherEarlierBefore(ctx context.Context) (f operator.BeforeFacts, err error) {
-	if !r.record.before.edit().isUpstreamRead { // another process may have recorded more than the cache shows
+	if !r.record.Before.Edit().IsUpstreamRead { // another process may have recorded more than the cache shows
 		if err := r.readUpstream(ctx); err != nil {
 			return f, err
 		}

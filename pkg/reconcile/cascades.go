@@ -50,10 +50,10 @@ func (r *reconciliation) propagation() metav1.DeletionPropagation {
 func (r *reconciliation) mayBeCollected(d *operator.Decision) bool {
 	return slices.ContainsFunc(d.Outcomes, func(o operator.Outcome) bool {
 		switch {
-		case !r.record.desired.Objects[o.Object].Reference || o.Theirs:
+		case !r.record.Desired().Objects[o.Object].Reference || o.Theirs:
 			return false
 		case o.Action == operator.ActionCreate: // with our finalizer it is not gone
-			return !r.hasFinalizer() && r.record.objects[o.Object].uid != ""
+			return !r.hasFinalizer() && r.record.Object(o.Object).UID != ""
 		}
 		return o.Action == operator.ActionApply && o.Live != nil && !marks.Marked(o.Live, r.upstream.GetUID())
 	})

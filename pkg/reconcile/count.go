@@ -21,12 +21,12 @@ import (
 // It returns the count and after how long to count again: because no watch tells of a change, or, if failed is true, because
 // the upstream could not be counted, for which guard waits.
 func (r *Reconciler) Count(ctx context.Context, ref operator.Ref, cleansUp bool) (c guard.Counted, after time.Duration, failed bool) {
-	r.memory.peek(ref).clearInSync()
+	r.memory.Peek(ref).ClearInSync()
 	l, err := r.beginAny(ctx, ref)
 	if err != nil {
 		return c, r.readFailed(ref, err), true
 	}
-	r.memory.found(ref)
+	r.memory.Found(ref)
 	if l == nil {
 		return c, 0, false
 	}
@@ -43,7 +43,7 @@ func (r *Reconciler) Count(ctx context.Context, ref operator.Ref, cleansUp bool)
 		r.forget(ref)
 	case l.upstream.GetDeletionTimestamp() == nil && r.deselected.Some(ref): // its author took the label off, while a process ran
 	case l.upstream.GetDeletionTimestamp() == nil:
-		defer func() { l.record.desired.Forget() }()
+		defer func() { l.record.Desired().Forget() }()
 		up, paused := resumed(l.Pipeline.Settings, l.upstream)
 		l.upstream = up
 		_, d := l.firstDecision(ctx)
@@ -78,7 +78,7 @@ func (r *reconciliation) heldByGuard(ctx context.Context, d operator.Decision) b
 		r.upstream = up
 		_, d = r.firstDecision(ctx)
 	}
-	c := guard.CountOf(r.Pipeline.Settings, r.record.desired, r.withRecreations(ctx, d), r.recorded())
+	c := guard.CountOf(r.Pipeline.Settings, r.record.Desired(), r.withRecreations(ctx, d), r.recorded())
 	restricted := c.Deleted > 0 || c.Changed > 0 && r.Pipeline.Config.Guard.MaxChanged != ""
 	return !r.Host.MayProceed(r.ref, c, !restricted)
 }
@@ -109,7 +109,7 @@ func (r *reconciliation) count(ctx context.Context, d operator.Decision) (operat
 	d = r.withRecreations(ctx, d)
 	losesValues := slices.ContainsFunc(d.Outcomes, func(o operator.Outcome) bool { return o.LostValues != "" })
 	if r.Pipeline.Config.Guard.MaxChanged == "" && !losesValues { // deletions alone are counted
-		return d, guard.CountOf(r.Pipeline.Settings, r.record.desired, d, r.recorded())
+		return d, guard.CountOf(r.Pipeline.Settings, r.record.Desired(), d, r.recorded())
 	}
 	if r.findUncached(ctx, d) {
 		d = decide.Decide(r.Pipeline.Settings, r.gather(ctx))
@@ -123,7 +123,7 @@ func (r *reconciliation) count(ctx context.Context, d operator.Decision) (operat
 	if assumed {
 		d = decide.Decide(r.Pipeline.Settings, r.gather(ctx))
 	}
-	return d, guard.CountOf(r.Pipeline.Settings, r.record.desired, supposed, r.recorded())
+	return d, guard.CountOf(r.Pipeline.Settings, r.record.Desired(), supposed, r.recorded())
 }
 
 // withRecreations is a decision that knows which updates delete their object: with updatePolicy Recreate, a dry run of each
@@ -162,23 +162,23 @@ func isDoubtful(upstream types.UID, o operator.Outcome) bool {
 // remembered as if the repair had been made, so that one which changes nothing costs no request later.
 func (r *reconciliation) wouldRepair(ctx context.Context, o operator.Outcome) bool {
 	i, live := o.Downstream, o.Live
-	t, question := &r.record.objects[o.Object].target, dryRunKeyOf(live, r.record.desired.Objects[o.Object].Hash)
-	switch b := r.predecessorBaseline(i, live.UID); {
-	case b != nil && *b == live.P && live.Hash == question.hash:
-		t.dryRunAnswer = &dryRunAnswer{question, true}
-	case t.dryRunAnswer == nil || t.dryRunAnswer.key != question:
+	t, hash := r.record.Object(o.Object), r.record.Desired().Objects[o.Object].Hash
+	if b := r.predecessorBaseline(i, live.UID); b != nil && *b == live.P && live.Hash == hash {
+		t.SetDryRun(live, hash, true)
+	} else if t.Verdict(live, hash).SameByDryRun == nil {
 		same, err := r.wouldStay(ctx, o)
 		if err != nil {
 			r.Log.Info("the dry run failed: counting this repair, which may change nothing", "upstream", r.ref.String(), "target", o.Target.String(), "error", err.Error())
 			return true
 		}
-		t.dryRunAnswer = &dryRunAnswer{question, same}
+		t.SetDryRun(live, hash, same)
 	}
-	if t.dryRunAnswer.same {
+	same := *t.Verdict(live, hash).SameByDryRun
+	if same {
 		sum := live.P
-		r.record.setBaseline(o.Object, live.UID, &sum, false)
+		r.record.SetBaseline(o.Object, live.UID, &sum, false)
 	}
-	return !t.dryRunAnswer.same
+	return !same
 }
 
 // wouldStay asks by dry runs whether an apply, and the removal of keys that others added to exclusive fields, would leave our
@@ -189,7 +189,7 @@ func (r *reconciliation) wouldStay(ctx context.Context, o operator.Outcome) (boo
 	if view.LacksGenerated(live) {
 		return false, nil
 	}
-	doc, err := r.dryRunDocument(ctx, r.record.desired, o)
+	doc, err := r.dryRunDocument(ctx, r.record.Desired(), o)
 	if err != nil {
 		return false, err
 	}
@@ -234,10 +234,10 @@ func (r *reconciliation) findUncached(ctx context.Context, d operator.Decision) 
 		case err != nil:
 			r.Log.Info("an object that may exist cannot be read and is not counted", "upstream", r.ref.String(), "target", o.Target.String(), "error", err.Error())
 		case live != nil && (adopts || r.isOwn(o.Downstream, live, uid)):
-			r.record.remember(k, live, r.now)
+			r.record.Remember(k, live, r.now)
 			found = true
 		case uid != "":
-			r.record.noteAbsent(uid, live, r.now)
+			r.record.NoteAbsent(uid, live, r.now)
 		}
 	}
 	return found

@@ -20,7 +20,7 @@ func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unst
 	defer l.releaseSlot()
 	l.selected = true
 	l.updateDesired(ctx)
-	w := l.record.desired
+	w := l.record.Desired()
 	k, d := w.First(i), r.Pipeline.Downstreams[i]
 	if d.Several() {
 		k = slices.IndexFunc(w.Objects, func(o operator.DesiredObject) bool { return o.Downstream == i && d.NameOf(o.Target) == name })

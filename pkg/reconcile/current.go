@@ -32,9 +32,9 @@ func (r *Reconciler) Current(ctx context.Context, ref operator.Ref) (*Current, e
 	if l == nil {
 		return nil, nil
 	}
-	defer r.memory.forget(ref)
-	st := &Current{Ref: ref, Upstream: l.upstream, Selected: l.selected, Desired: l.record.desired, Owned: l.ownedByDownstream(),
-		Documents: make([]map[string]any, len(l.record.desired.Objects))}
+	defer r.memory.Forget(ref)
+	st := &Current{Ref: ref, Upstream: l.upstream, Selected: l.selected, Desired: l.record.Desired(), Owned: l.ownedByDownstream(),
+		Documents: make([]map[string]any, len(l.record.Desired().Objects))}
 	if st.Desired == nil || !st.Selected || l.upstream.GetDeletionTimestamp() != nil {
 		return st, nil
 	}

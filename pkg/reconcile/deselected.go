@@ -49,7 +49,7 @@ func (r *Reconciler) findLeftBehind(before *Reconciler) {
 	if r.Pipeline.HasRows() {
 		return
 	}
-	for ref := range before.memory.records {
+	for ref := range before.memory.UIDs() {
 		if r.Cache.UpstreamUID(ref) != "" {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -42,9 +43,9 @@ func (r *reconciliation) finalizerChange() string {
 
 func (r *reconciliation) wroteFinalizer(up *unstructured.Unstructured) {
 	r.Log.V(1).Info("finalizer written", "upstream", r.ref.String(), "finalizers", up.GetFinalizers())
-	r.record.contests.edit().finalizers.write(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now)
+	r.record.Contests.Edit().Finalizers.Write(r.record.Cause(), r.finalizerChange(), r.spacing(), r.now)
 	r.upstream = withoutManagedFields(up)
-	r.record.rememberUpstream(up, false)
+	r.record.WroteUpstream(up, false)
 }
 
 // removeUnneededFinalizer removes the finalizer from an upstream that no longer needs it. Objects that the status records and
@@ -94,19 +95,19 @@ func (r *reconciliation) removeFinalizer(ctx context.Context) bool {
 // removed. For the downstreams it needs neither template nor rule.
 func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 	deleting := status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
-	if !r.hasFinalizer() || r.record.finalized || r.Pipeline.Observing() {
-		r.record.noteUpstreamFailure("")
-		r.countVerdict(r.record, deleting)
+	if !r.hasFinalizer() || r.record.Steps.IsFinalized || r.Pipeline.Observing() {
+		r.record.SetUpstreamFailure("")
+		r.tally().Verdict(r.record, deleting)
 		return 0
 	}
 	if r.watchLagsDeletion() {
 		r.Log.V(1).Info("waiting until the watch shows the deletion", "upstream", r.ref.String())
 		return startOverAfter
 	}
-	if wait := r.record.retry.get().wait(r.record.externalDigest, r.now); wait > 0 {
+	if wait := r.record.Retry.Get().Wait(r.record.Cause(), r.now); wait > 0 {
 		return wait
 	}
-	r.record.noteUpstreamFailure("")
+	r.record.SetUpstreamFailure("")
 	if recorded := r.Pipeline.RecordedBefore(r.upstream); recorded != nil {
 		r.reportedBefore = recorded.State
 	}
@@ -120,7 +121,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 		case err != nil:
 			r.failUpstream("reading the object recorded in the status", err)
 			r.reportDeletion(ctx, operator.Decision{WaitsForBefore: true})
-			r.countVerdict(r.record, deleting)
+			r.tally().Verdict(r.record, deleting)
 			return r.retryLater()
 		}
 		d = decide.Deletion(r.Pipeline.Settings, in)
@@ -142,7 +143,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 // gatherDeletion gathers what a decision about a deletion depends on. It reads objects that the status records and the cache
 // does not have, once it is the downstreams' turn.
 func (r *reconciliation) gatherDeletion(ctx context.Context) (operator.Input, error) {
-	in := operator.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: true, Now: r.now, Cascade: r.cascade()}
+	in := operator.Input{Upstream: r.upstream, Desired: r.record.Desired(), HasFinalizer: true, Now: r.now, Cascade: r.cascade()}
 	r.unwatched, r.unread = false, nil
 	var err error
 	if decide.UnfinishedBefore(r.Pipeline.Settings, r.upstream) != nil {
@@ -201,13 +202,13 @@ func (r *reconciliation) actDeletion(ctx context.Context, d *operator.Decision, 
 	}
 	// The upstream is forgotten once the watch shows it gone: until then the cache may have it with its finalizer.
 	r.Log.Info("upstream cleaned up", "upstream", r.ref.String(), "objects", len(d.Leftovers))
-	r.finalized, r.record.finalized = true, true
+	r.finalized, r.record.Steps.IsFinalized = true, true
 	return true
 }
 
 // reportHeld reports on an upstream whose deletion is held, and returns after how long to check again.
 func (r *reconciliation) reportHeld(ctx context.Context, d operator.Decision) time.Duration {
-	r.countVerdict(r.record, r.reportDeletion(ctx, d))
+	r.tally().Verdict(r.record, r.reportDeletion(ctx, d))
 	r.eventDeletion(d)
 	if len(r.failures) > 0 || r.upstreamFailed {
 		return r.retryLater()
@@ -217,12 +218,12 @@ func (r *reconciliation) reportHeld(ctx context.Context, d operator.Decision) ti
 	}
 	var after time.Duration
 	if h := d.Before; h != nil {
-		m := r.record.before.edit()
-		r.countBefore(r.record, h.State)
-		if (h.Theirs || h.Action != operator.ActionNone) && m.retry.wait(r.record.externalDigest, r.now) == 0 {
-			r.delay(&m.retry)
+		m := r.record.Before.Edit()
+		r.tally().Before(r.record, h.State)
+		if (h.Theirs || h.Action != operator.ActionNone) && m.Retry.Wait(r.record.Cause(), r.now) == 0 {
+			r.delay(&m.Retry)
 		}
-		after = minNonZero(h.RequeueAfter, m.retry.wait(r.record.externalDigest, r.now))
+		after = minNonZero(h.RequeueAfter, m.Retry.Wait(r.record.Cause(), r.now))
 	}
 	after = minNonZero(after, r.statusDelay)
 	if !r.trustedUntil.IsZero() {
@@ -231,8 +232,8 @@ func (r *reconciliation) reportHeld(ctx context.Context, d operator.Decision) ti
 	if len(d.Leftovers) == 0 && !r.unwatched {
 		return after
 	}
-	waiting := &r.record.unusual.edit().waiting
-	wait := waiting.wait(r.record.externalDigest, r.now)
+	waiting := &r.record.Notes.Edit().Waiting
+	wait := waiting.Wait(r.record.Cause(), r.now)
 	if wait == 0 {
 		wait = r.delay(waiting)
 	}
@@ -242,7 +243,7 @@ func (r *reconciliation) reportHeld(ctx context.Context, d operator.Decision) ti
 // reportDeletion writes the status of an upstream that is being deleted, if it changes, and returns the verdict of Ready.
 func (r *reconciliation) reportDeletion(ctx context.Context, d operator.Decision) status.Verdict {
 	failed := r.failuresByDownstream()
-	if f := r.record.before.get().failureOf(d.Before); f != nil {
+	if f := r.record.Before.Edit().FailureOf(d.Before); f != nil {
 		failed[operator.BeforeIndex] = f
 	}
 	report := report.Deletion(r.Pipeline.Settings, r.upstream, d, failed, unrecorded(r), metav1.NewTime(r.now))
@@ -258,21 +259,21 @@ func (r *reconciliation) reportDeletion(ctx context.Context, d operator.Decision
 // the name has another uid.
 func (r *reconciliation) readRecorded(ctx context.Context, known []operator.Owned) ([]operator.Owned, error) {
 	var more []operator.Owned
-	read := map[place]*drift.Live{}
-	for _, w := range r.remembered() {
-		if r.record.isNotOurs(w.uid, r.now) || slices.ContainsFunc(known, func(o operator.Owned) bool { return o.Live.UID == w.uid }) {
+	read := map[memory.Place]*drift.Live{}
+	for _, w := range r.witnesses(r.recorded()) {
+		if r.record.IsNotOurs(w.UID, r.now) || slices.ContainsFunc(known, func(o operator.Owned) bool { return o.Live.UID == w.UID }) {
 			continue
 		}
-		if r.failureOf(w.downstream) != nil {
+		if r.failureOf(w.Downstream) != nil {
 			r.noteUnread(w)
 			continue
 		}
-		live, err := r.readLive(ctx, w.downstream, w.at)
+		live, err := r.readLive(ctx, w.Downstream, w.At)
 		if err != nil {
 			return nil, err
 		}
-		if read[w.place] = live; live != nil && (r.isOwn(w.downstream, live, w.uid) || r.isOrphaned(live, w.uid)) {
-			more = append(more, operator.Owned{Downstream: w.downstream, Live: live, Certain: !w.guessed})
+		if read[w.Place] = live; live != nil && (r.isOwn(w.Downstream, live, w.UID) || r.isOrphaned(live, w.UID)) {
+			more = append(more, operator.Owned{Downstream: w.Downstream, Live: live, Certain: !w.Guessed})
 		}
 	}
 	return r.readMade(ctx, known, more, read)
@@ -280,30 +281,30 @@ func (r *reconciliation) readRecorded(ctx context.Context, known []operator.Owne
 
 // readMade adds what this process created, or tried to, and neither the cache nor the status shows; see placesToRead. read has what was just
 // read; nil for no object.
-func (r *reconciliation) readMade(ctx context.Context, known, more []operator.Owned, read map[place]*drift.Live) ([]operator.Owned, error) {
+func (r *reconciliation) readMade(ctx context.Context, known, more []operator.Owned, read map[memory.Place]*drift.Live) ([]operator.Owned, error) {
 	for _, m := range placesToRead(r) {
 		stands := func(o operator.Owned) bool {
-			return o.Downstream == m.downstream && o.Live.Namespace == m.at.Namespace && o.Live.Name == m.at.Name
+			return o.Downstream == m.Downstream && o.Live.Namespace == m.At.Namespace && o.Live.Name == m.At.Name
 		}
-		if r.failureOf(m.downstream) != nil || slices.ContainsFunc(known, stands) || slices.ContainsFunc(more, stands) {
+		if r.failureOf(m.Downstream) != nil || slices.ContainsFunc(known, stands) || slices.ContainsFunc(more, stands) {
 			continue
 		}
 		live, ok := read[m]
 		if !ok {
 			var err error
-			if live, err = r.readLive(ctx, m.downstream, m.at); err != nil {
+			if live, err = r.readLive(ctx, m.Downstream, m.At); err != nil {
 				return nil, err
 			}
 		}
 		switch {
-		case live != nil && (r.isOwn(m.downstream, live, "") || marks.HasLostOwner(live) && r.isOrphaned(live, live.UID)):
-			more = append(more, operator.Owned{Downstream: m.downstream, Live: live, Certain: true})
+		case live != nil && (r.isOwn(m.Downstream, live, "") || marks.HasLostOwner(live) && r.isOrphaned(live, live.UID)):
+			more = append(more, operator.Owned{Downstream: m.Downstream, Live: live, Certain: true})
 		case r.upstream.GetDeletionTimestamp() == nil:
-		case live != nil && hasFormerMarks(r, m.downstream, live):
-			r.failWith(r.outcomeOf(m.downstream, m.at), apply.Failure{Reason: apply.ReasonConflict, Message: fmt.Sprintf(formerMarks, m.at)})
-			r.unread = append(r.unread, operator.Owned{Downstream: m.downstream, Live: live}) // what contains it stays
+		case live != nil && hasFormerMarks(r, m.Downstream, live):
+			r.failWith(r.outcomeOf(m.Downstream, m.At), apply.Failure{Reason: apply.ReasonConflict, Message: fmt.Sprintf(formerMarks, m.At)})
+			r.unread = append(r.unread, operator.Owned{Downstream: m.Downstream, Live: live}) // what contains it stays
 		default:
-			r.record.noteNotMade(m)
+			r.record.Notes.Edit().NoteNotMade(m)
 		}
 	}
 	return more, nil
@@ -311,15 +312,15 @@ func (r *reconciliation) readMade(ctx context.Context, known, more []operator.Ow
 
 // placesToRead are those where this process created an object, or tried to, and where no status records what was created, also those that
 // the config gives an upstream that goes: the watches do not show what was created under other labels or marks.
-func placesToRead(r *reconciliation) []place {
-	u, deleting := r.record.unusual.get(), r.upstream.GetDeletionTimestamp() != nil
-	places := slices.Clone(u.unconfirmed)
+func placesToRead(r *reconciliation) []memory.Place {
+	notes, deleting := r.record.Notes.Get(), r.upstream.GetDeletionTimestamp() != nil
+	places := slices.Clone(notes.Unconfirmed)
 	if r.Pipeline.TrustsStatus() || r.selected && !deleting {
 		return places
 	}
-	for _, o := range r.record.desired.Objects {
-		m := place{o.Downstream, o.Target}
-		if o.Wanted && o.Err == nil && !slices.Contains(u.unconfirmed, m) && (!deleting || !u.notMade[m]) {
+	for _, o := range r.record.Desired().Objects {
+		m := memory.At(o.Downstream, o.Target)
+		if o.Wanted && o.Err == nil && !slices.Contains(notes.Unconfirmed, m) && (!deleting || !notes.NotMade[m]) {
 			places = append(places, m)
 		}
 	}
@@ -356,7 +357,7 @@ func (r *reconciliation) findUnserved(ctx context.Context) {
 // isTarget reports whether any downstream with the kind of downstream i is wanted at that place.
 func (r *reconciliation) isTarget(i int, at operator.Ref) bool {
 	gk := r.Pipeline.Downstreams[i].GVK().GroupKind()
-	for _, o := range r.record.desired.Objects {
+	for _, o := range r.record.Desired().Objects {
 		if o.Wanted && o.Target == at && r.Pipeline.Downstreams[o.Downstream].GVK().GroupKind() == gk {
 			return true
 		}
@@ -380,7 +381,7 @@ func (r *reconciliation) isOwn(i int, live *drift.Live, uid types.UID) bool {
 // its owner references: the other marks are removed next.
 func (r *reconciliation) isOrphaned(live *drift.Live, uid types.UID) bool {
 	return live.UID == uid && r.Pipeline.Upstream.HasStatus && live.Managed && r.upstream.GetDeletionTimestamp() != nil &&
-		r.cascade() == operator.CascadeOrphan && !r.record.isNotOurs(uid, r.now)
+		r.cascade() == operator.CascadeOrphan && !r.record.IsNotOurs(uid, r.now)
 }
 
 // readLive reads the object at a place; nil if there is none, or its kind is gone.
@@ -400,5 +401,5 @@ func (r *reconciliation) readLive(ctx context.Context, i int, at operator.Ref) (
 		return nil, err
 	}
 	r.findNamed(ctx, found, true)
-	return r.withMark(found), nil
+	return r.record.Notes.Get().WithMark(found), nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -28,8 +29,8 @@ func (r *reconciliation) finish(ctx context.Context, d operator.Decision) time.D
 		return r.finishUnselected(ctx, d)
 	}
 	results := r.results(d)
-	r.countStates(r.record, statesOf(results))
-	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.desired, results, r.leftToReport(d), unrecorded(r), metav1.NewTime(r.now))
+	r.tally().States(r.record, statesOf(results))
+	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.Desired(), results, r.leftToReport(d), unrecorded(r), metav1.NewTime(r.now))
 	report, told := r.writeReport(ctx, report, func() canonical.Sum { return r.causeOf(results, d.Leftovers) })
 	r.eventOutcomes(d, told)
 	r.reportRow(report.Row)
@@ -37,13 +38,11 @@ func (r *reconciliation) finish(ctx context.Context, d operator.Decision) time.D
 	switch {
 	case report.TookTooLong || r.readsSlowInputs():
 		after = minNonZero(after, r.noteSlow("the status"))
-	case !r.record.desired.TookTooLong():
-		r.noteQuick()
+	case !r.record.Desired().TookTooLong():
+		r.record.Notes.Set(false, func(n *memory.Notes) { n.Slow = memory.Retry{} })
 	}
-	r.countVerdict(r.record, report.Verdict)
-	if r.record.unusual.isSet() && r.record.unusual.part.isEmpty(r.now) {
-		r.record.unusual.reset()
-	}
+	r.tally().Verdict(r.record, report.Verdict)
+	r.record.Tidy(r.now)
 	r.noteInSync(ctx, d, report.Verdict, after)
 	return after
 }
@@ -90,7 +89,7 @@ func (r *reconciliation) results(d operator.Decision) []operator.Result {
 		}
 		if rec != nil && rec.UID != "" {
 			replaced := o.Live != nil && o.Live.UID != rec.UID && o.Live.Namespace == rec.Namespace && o.Live.Name == rec.ObjectName
-			results[k].Unseen = !replaced && !r.record.isNotOurs(rec.UID, r.now)
+			results[k].Unseen = !replaced && !r.record.IsNotOurs(rec.UID, r.now)
 		}
 	}
 	for _, o := range d.Leftovers {
@@ -104,7 +103,7 @@ func (r *reconciliation) results(d operator.Decision) []operator.Result {
 // failuresByDownstream has the first failure of each downstream, by its index.
 func (r *reconciliation) failuresByDownstream() map[int]*operator.Failure {
 	failed := make(map[int]*operator.Failure, len(r.failures)+1)
-	for k, o := range r.record.desired.Objects {
+	for k, o := range r.record.Desired().Objects {
 		if f := r.failures[k]; f != nil && failed[o.Downstream] == nil {
 			failed[o.Downstream] = f
 		}
@@ -114,12 +113,12 @@ func (r *reconciliation) failuresByDownstream() map[int]*operator.Failure {
 
 // failureOf is the failure of what is done for a downstream and no single object of the desired state.
 func (r *reconciliation) failureOf(downstream int) *operator.Failure {
-	return r.failures[r.record.desired.First(downstream)]
+	return r.failures[r.record.Desired().First(downstream)]
 }
 
 // outcomeOf is an outcome for an object of a downstream at a place that may be no target.
 func (r *reconciliation) outcomeOf(downstream int, at operator.Ref) operator.Outcome {
-	return operator.Outcome{Downstream: downstream, Object: r.record.desired.First(downstream), Target: at}
+	return operator.Outcome{Downstream: downstream, Object: r.record.Desired().First(downstream), Target: at}
 }
 
 // isUnfinished reports whether an outcome left something undone that no event may announce: a conflict with an object that the
@@ -133,26 +132,26 @@ func isUnfinished(o operator.Outcome) bool {
 func (r *reconciliation) nextReconciliation(d operator.Decision) time.Duration {
 	var after time.Duration
 	for k, o := range d.Outcomes {
-		t := &r.record.objects[k].target
+		t := r.record.Object(k)
 		switch {
 		case r.backingOff[k]:
-			after = minNonZero(after, t.retry.get().wait(r.record.externalDigest, r.now))
+			after = minNonZero(after, t.Retry.Get().Wait(r.record.Cause(), r.now))
 		case r.failures[k] != nil:
-			t.failure = r.failures[k]
-			after = minNonZero(after, r.delay(t.retry.edit()))
+			t.Failure = r.failures[k]
+			after = minNonZero(after, r.delay(t.Retry.Edit()))
 		case r.outOfTime && o.Action != operator.ActionNone: // it was not tried
 		case isUnfinished(o):
-			wait := t.retry.get().wait(r.record.externalDigest, r.now)
-			if t.failure = nil; wait == 0 {
-				wait = r.delay(t.retry.edit())
+			wait := t.Retry.Get().Wait(r.record.Cause(), r.now)
+			if t.Failure = nil; wait == 0 {
+				wait = r.delay(t.Retry.Edit())
 			}
 			after = minNonZero(after, wait)
 		default:
 			if (o.State == operator.StateInSync || o.State == operator.StateStale) && o.Live != nil && !o.Theirs {
-				t.setUID(o.Live.UID, o.Target) // an object of ours stays ours, whatever others add to it
+				t.SetUID(o.Live.UID, o.Target) // an object of ours stays ours, whatever others add to it
 			}
-			t.retry.reset()
-			t.failure = nil
+			t.Retry.Reset()
+			t.Failure = nil
 			after = minNonZero(after, o.RequeueAfter)
 		}
 	}
@@ -164,22 +163,22 @@ func (r *reconciliation) nextReconciliation(d operator.Decision) time.Duration {
 
 // nextForUpstream is nextReconciliation for what is about the upstream itself, or all objects.
 func (r *reconciliation) nextForUpstream() (after time.Duration) {
-	switch wait := r.record.retry.get().wait(r.record.externalDigest, r.now); {
+	switch wait := r.record.Retry.Get().Wait(r.record.Cause(), r.now); {
 	case r.upstreamFailed:
-		after = minNonZero(after, r.delay(r.record.retry.edit()))
+		after = minNonZero(after, r.delay(r.record.Retry.Edit()))
 	case wait > 0:
 		after = minNonZero(after, wait)
 	default:
-		r.record.retry.reset()
-		r.record.noteUpstreamFailure("")
+		r.record.Retry.Reset()
+		r.record.SetUpstreamFailure("")
 	}
 	if r.statusDelay > 0 {
-		r.record.noteUpstreamFailure(string(operator.StateContested))
+		r.record.SetUpstreamFailure(string(operator.StateContested))
 	}
 	if r.outOfTime {
 		after = time.Millisecond
 	}
-	for _, at := range []time.Time{r.trustedUntil, r.record.unusual.get().renderAgainAt} {
+	for _, at := range []time.Time{r.trustedUntil, r.record.Notes.Get().RenderAgainAt} {
 		if !at.IsZero() {
 			after = minNonZero(after, max(at.Sub(r.now), time.Millisecond))
 		}
@@ -188,17 +187,16 @@ func (r *reconciliation) nextForUpstream() (after time.Duration) {
 }
 
 // retryLater records that work on the upstream itself failed, and returns its delay.
-func (r *reconciliation) retryLater() time.Duration { return r.delay(r.record.retry.edit()) }
+func (r *reconciliation) retryLater() time.Duration { return r.delay(r.record.Retry.Edit()) }
 
-func (r *reconciliation) delay(retry *retryState) time.Duration {
-	conf := r.Pipeline.Config.Retry
-	return retry.fail(time.Duration(conf.MinDelay), time.Duration(conf.MaxDelay), r.minRetry, r.record.externalDigest, r.now)
+func (r *reconciliation) delay(retry *memory.Retry) time.Duration {
+	return retry.Fail(r.spacing(), r.minRetry, r.record.Cause(), r.now)
 }
 
 // failUpstream records a failed request for the upstream itself: nothing else is done in this reconciliation.
 func (r *reconciliation) failUpstream(doing string, err error) {
 	f := r.reportFailure(doing, err)
-	for k := range r.record.desired.Objects {
+	for k := range r.record.Desired().Objects {
 		if r.failures[k] == nil {
 			r.failures[k] = &operator.Failure{Reason: f.Reason, Message: f.Message}
 		}
@@ -212,7 +210,7 @@ func (r *reconciliation) reportFailure(doing string, err error) apply.Failure {
 		r.Host.RecheckKinds()
 	}
 	r.minRetry = max(r.minRetry, f.RetryAfter)
-	r.record.noteUpstreamFailure(f.Reason)
+	r.record.SetUpstreamFailure(f.Reason)
 	counters.Failure(r.Name, "", f.Reason)
 	r.logAt(f)("request for the upstream failed, will retry", "upstream", r.ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
 	return f
@@ -253,14 +251,14 @@ func (r *reconciliation) writeReport(ctx context.Context, report report.Report, 
 	r.logDropped(report)
 	report = r.withoutRefused(report)
 	r.notifyObserver(func(to Observer) { to.Reported(report) })
-	if r.upstreamGone || !r.needsStatusWrite(report) || r.record.retry.get().wait(r.record.externalDigest, r.now) > 0 {
+	if r.upstreamGone || !r.needsStatusWrite(report) || r.record.Retry.Get().Wait(r.record.Cause(), r.now) > 0 {
 		return report, report.Status != nil && !report.Changed
 	}
 	if r.statusMustWait(ctx) {
 		return report, false
 	}
 	because, saying := cause(), statusDigest(r.Pipeline.Settings, report.Status)
-	if r.statusDelay = r.record.contests.get().status.wait(because, saying, r.spacing(), r.now); r.statusDelay > 0 {
+	if r.statusDelay = r.record.Contests.Get().Status.Wait(because, saying, r.spacing(), r.now); r.statusDelay > 0 {
 		r.contestedBy = r.statusContenders(report, saying)
 		return report, false
 	}
@@ -268,7 +266,7 @@ func (r *reconciliation) writeReport(ctx context.Context, report report.Report, 
 	report, resp, err := r.writeStorable(ctx, report)
 	switch {
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrReplaced):
-		r.record.noteGone(r.upstream.GetUID(), r.now) // its watch is behind
+		r.record.NoteGone(r.upstream.GetUID(), r.now) // its watch is behind
 		return report, false
 	case err != nil:
 		r.reportFailure("writing the status", err)
@@ -279,14 +277,14 @@ func (r *reconciliation) writeReport(ctx context.Context, report report.Report, 
 	}
 	r.Log.V(1).Info("status written", "upstream", r.ref.String(), "reason", report.Verdict.Reason)
 	r.notifyObserver(func(to Observer) { to.Reported(report) })
-	r.record.contests.edit().status.write(because, statusDigest(r.Pipeline.Settings, report.Status), r.spacing(), r.now)
+	r.record.Contests.Edit().Status.Write(because, statusDigest(r.Pipeline.Settings, report.Status), r.spacing(), r.now)
 	// The response may contain somebody else's change: then the event about it must be handled.
 	r.upstream = withoutManagedFields(resp)
-	complete := r.readableDigest(r.Pipeline.ReadsStatus) == r.record.digest
+	complete := r.record.IsRenderedFrom(r.readableDigest(r.Pipeline.ReadsStatus))
 	if complete {
-		r.record.version = resp.GetResourceVersion()
+		r.record.SetRendered(resp.GetResourceVersion(), r.record.Inputs().Digest)
 	}
-	r.record.rememberUpstream(resp, complete)
+	r.record.WroteUpstream(resp, complete)
 	return report, false
 }
 
@@ -353,4 +351,13 @@ func (r *reconciliation) writeStatus(ctx context.Context, want map[string]any) (
 func withoutManagedFields(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u.SetManagedFields(nil)
 	return u
+}
+
+// statesOf are the states in which results are counted.
+func statesOf(results []operator.Result) []memory.State {
+	states := make([]memory.State, len(results))
+	for i, result := range results {
+		states[i] = memory.State{Downstream: result.Outcome.Downstream, State: result.Outcome.State}
+	}
+	return states
 }

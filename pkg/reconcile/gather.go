@@ -19,6 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -27,10 +28,10 @@ func (r *reconciliation) gather(ctx context.Context) operator.Input {
 	r.updateDesired(ctx) // our own write to the upstream may have brought somebody else's change with it
 	r.trustedUntil = time.Time{}
 	r.trustTerminating()
-	r.record.confirmCreated(func(m place) bool { return r.Cache.Live(m.downstream, m.at) != nil })
-	finalizers := r.record.contests.get().finalizers
-	in := operator.Input{Upstream: r.upstream, Desired: r.record.desired, Health: r.Pipeline.Health(r.upstream, r.record.desired, r.inputsRead), Selected: r.selected, HasFinalizer: r.hasFinalizer(), HasPreviousFinalizer: marks.HasPreviousFinalizer(r.Pipeline.Settings, r.upstream),
-		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now), Now: r.now, Unread: r.unread}
+	r.record.ConfirmCreated(func(m memory.Place) bool { return r.Cache.Live(m.Downstream, m.At) != nil })
+	finalizers := r.record.Contests.Get().Finalizers
+	in := operator.Input{Upstream: r.upstream, Desired: r.record.Desired(), Health: r.Pipeline.Health(r.upstream, r.record.Desired(), r.inputsRead), Selected: r.selected, HasFinalizer: r.hasFinalizer(), HasPreviousFinalizer: marks.HasPreviousFinalizer(r.Pipeline.Settings, r.upstream),
+		FinalizerSpaced: finalizers.Wait(r.record.Cause(), r.finalizerChange(), r.spacing(), r.now), Now: r.now, Unread: r.unread}
 	recorded := r.recorded()
 	if !r.selected {
 		in.SelectionErr = r.Pipeline.Match(r.upstream).Err
@@ -42,7 +43,7 @@ func (r *reconciliation) gather(ctx context.Context) operator.Input {
 	for k := range in.Desired.Objects {
 		in.Facts[k] = r.facts(k, recorded)
 	}
-	in.Leftovers = r.withUnseen(r.findLeftovers(r.record.desired, r.ownedByDownstream()))
+	in.Leftovers = r.withUnseen(r.findLeftovers(r.record.Desired(), r.ownedByDownstream()))
 	in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own operator.Owned) bool {
 		return slices.ContainsFunc(in.Facts, func(f operator.Facts) bool { return f.Live != nil && f.Live.UID == own.Live.UID })
 	})
@@ -53,11 +54,11 @@ func (r *reconciliation) gather(ctx context.Context) operator.Input {
 // withUnseen adds the objects that were read and are not in the cache, as long as they exist.
 func (r *reconciliation) withUnseen(left []operator.Owned) []operator.Owned {
 	for i := range left {
-		left[i].Spaced = r.removals.wait(place{left[i].Downstream, operator.Ref{Namespace: left[i].Live.Namespace, Name: left[i].Live.Name}}, r.spacing(), r.now)
+		left[i].Spaced = r.removals.Wait(memory.At(left[i].Downstream, operator.RefOf(left[i].Live)), r.spacing(), r.now)
 	}
 	for _, own := range r.unseen {
 		shown := slices.ContainsFunc(left, func(o operator.Owned) bool { return o.Live.UID == own.Live.UID })
-		if !shown && !r.record.isNotOurs(own.Live.UID, r.now) {
+		if !shown && !r.record.IsNotOurs(own.Live.UID, r.now) {
 			left = append(left, own)
 		}
 	}
@@ -66,15 +67,15 @@ func (r *reconciliation) withUnseen(left []operator.Owned) []operator.Owned {
 
 // facts gathers what is known of object k of the desired state.
 func (r *reconciliation) facts(k int, recorded []status.Recorded) operator.Facts {
-	t, i := &r.record.objects[k].target, r.record.desired.Objects[k].Downstream
-	f := operator.Facts{WantedSince: r.record.objects[k].since, HasKeptValues: len(t.unusual.get().generated) > 0}
+	t, i := r.record.Object(k), r.record.Desired().Objects[k].Downstream
+	f := operator.Facts{WantedSince: t.Since, HasKeptValues: len(t.Unusual.Get().Generated) > 0}
 	rec := r.recordedAs(recorded, k)
 	at, hash, ok := r.locate(k, rec)
 	if !ok {
 		return f
 	}
 	live, until := r.latest(k, at)
-	if f.Live = r.withMark(live); !until.IsZero() && r.Cache.Live(i, at) == nil {
+	if f.Live = r.record.Notes.Get().WithMark(live); !until.IsZero() && r.Cache.Live(i, at) == nil {
 		r.trustUntil(until)
 	}
 	if f.Verdict.Sibling, f.Verdict.Foreign = r.ofSibling(i, f.Live, rec); f.Verdict.Foreign != "" {
@@ -84,8 +85,8 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) operator.Facts
 		f.Finished, f.Failed = rec.Done(), rec.State == status.StateFailed
 		f.RecordedAt, f.RecordedUID = operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}, rec.UID
 	}
-	writes := t.contest.get()
-	if f.Spaced = writes.wait(r.record.externalDigest, hash, r.spacing(), r.now); f.Spaced > 0 && hash != writes.written {
+	writes := t.Contest.Get()
+	if f.Spaced = writes.Wait(r.record.Cause(), hash, r.spacing(), r.now); f.Spaced > 0 && hash != writes.Written {
 		f.Feedback = r.Pipeline.Feedback(i, r.ownInputs())
 	}
 	if f.Live == nil {
@@ -99,30 +100,27 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) operator.Facts
 	}
 	// It does not matter which downstream it is recorded for: two may have swapped their names.
 	if isRecorded(r.Pipeline.Settings, recorded, f.Live.UID) && marks.Marked(f.Live, r.upstream.GetUID()) {
-		t.setUID(f.Live.UID, at)
+		t.SetUID(f.Live.UID, at)
 	}
 	f.Trusted = r.isTrusted(k, f.Live.UID, recorded)
-	if t.uid == f.Live.UID {
-		f.AppliedHash = writes.written
+	if t.UID == f.Live.UID {
+		f.AppliedHash = writes.Written
 	}
 	f.Baseline = r.baseline(k, f.Live, rec)
-	f.Verdict = t.verdictOf(f.Live, hash)
-	f.Verdict.Contenders = t.unusual.get().changedBy
+	f.Verdict = t.Verdict(f.Live, hash)
+	f.Verdict.Contenders = t.Unusual.Get().ChangedBy
 	f.Unverified, f.Verdict.Stale = r.verifiedAs(k, f.Live, rec)
-	f.Verdict.Differences = t.unusual.get().compared.textFor(f.Live, hash)
+	f.Verdict.Differences, _ = t.Compared(f.Live, hash)
 	return f
 }
 
 // ofSibling says of an object at the place of downstream i that it is another downstream's, as knownBy says; empty if it is not.
 // rec is what the status records for downstream i.
 func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded) (sibling, why string) {
-	if live == nil || rec != nil && rec.UID == live.UID {
+	if live == nil || rec != nil && rec.UID == live.UID || r.record.Has(live.UID, i) {
 		return "", ""
 	}
-	if m := r.record.objects; slices.ContainsFunc(m, func(o *objectMemory) bool { return o.downstream == i && o.uid == live.UID }) {
-		return "", ""
-	}
-	sibling = decide.SiblingAt(r.Pipeline.Settings, r.record.desired, i, live, knownBy(r, r.Pipeline.EverRecorded(r.upstream)))
+	sibling = decide.SiblingAt(r.Pipeline.Settings, r.record.Desired(), i, live, knownBy(r, r.Pipeline.EverRecorded(r.upstream)))
 	if sibling == "" {
 		return "", ""
 	}
@@ -150,9 +148,9 @@ func knownBy(r *reconciliation, recorded []status.Recorded) (list []status.Recor
 			add(rec)
 		}
 	}
-	for _, w := range r.remembered() {
-		if !w.guessed {
-			add(s.RecordAt(s.Downstreams[w.downstream], w.at, w.uid, "", ""))
+	for _, w := range r.witnesses(nil) {
+		if !w.Guessed {
+			add(s.RecordAt(s.Downstreams[w.Downstream], w.At, w.UID, "", ""))
 		}
 	}
 	for _, rec := range recorded {
@@ -165,13 +163,13 @@ func knownBy(r *reconciliation, recorded []status.Recorded) (list []status.Recor
 
 // isTrusted is Facts.Trusted of object k of the desired state.
 func (r *reconciliation) isTrusted(k int, uid types.UID, recorded []status.Recorded) bool {
-	return r.record.objects[k].uid == uid || isRecorded(r.Pipeline.Settings, recorded, uid)
+	return r.record.Object(k).UID == uid || isRecorded(r.Pipeline.Settings, recorded, uid)
 }
 
 // latest is the object k of the desired state at a place, as the cache or a response shows it, and until when that response counts.
 func (r *reconciliation) latest(k int, at operator.Ref) (*drift.Live, time.Time) {
-	i := r.record.desired.Objects[k].Downstream
-	return r.record.latest(k, at, func() *drift.Live { return r.Cache.Live(i, at) }, r.now)
+	i := r.record.Desired().Objects[k].Downstream
+	return r.record.Latest(k, at, func() *drift.Live { return r.Cache.Live(i, at) }, r.now)
 }
 
 // isRecorded reports whether the status records the uid as that of an object that we created, and can be trusted. StateDrifted of one that is
@@ -187,7 +185,7 @@ func isRecorded(s *operator.Settings, recorded []status.Recorded, uid types.UID)
 // baseline is the projection that our last apply of live returned: as this process remembers it, else as the upstream's status
 // records it; nil if it is what was sent, or unknown.
 func (r *reconciliation) baseline(k int, live *drift.Live, rec *status.Recorded) *canonical.Sum {
-	if sum, known := r.record.baseline(k, live.UID); known {
+	if sum, known := r.record.Baseline(r.record.Desired().Objects[k].Downstream, live.UID); known {
 		return sum
 	}
 	// A status that is written like any other field of the upstream is not believed.
@@ -210,7 +208,7 @@ func (r *reconciliation) trustUntil(until time.Time) {
 
 // locate returns the place of an object: its target or, if that is unknown, the place that the status records.
 func (r *reconciliation) locate(k int, rec *status.Recorded) (at operator.Ref, hash string, ok bool) {
-	w := r.record.desired
+	w := r.record.Desired()
 	if o := &w.Objects[k]; len(w.Invalid) == 0 && o.Err == nil {
 		return o.Target, o.Hash, o.Wanted
 	}
@@ -222,26 +220,24 @@ func (r *reconciliation) locate(k int, rec *status.Recorded) (at operator.Ref, h
 
 // recordedAs returns what the status records of object k of the desired state; nil for nothing.
 func (r *reconciliation) recordedAs(list []status.Recorded, k int) *status.Recorded {
-	return r.Pipeline.RecordedOf(list, &r.record.desired.Objects[k])
+	return r.Pipeline.RecordedOf(list, &r.record.Desired().Objects[k])
 }
 
 // downstream is the downstream that object k of the desired state is of.
 func (r *reconciliation) downstream(k int) *desired.Downstream {
-	return r.Pipeline.Downstreams[r.record.desired.Objects[k].Downstream]
+	return r.Pipeline.Downstreams[r.record.Desired().Objects[k].Downstream]
 }
 
 // ownedByDownstream lists the objects with the upstream's owner mark that the cache or a newer response shows, and those that a witness
 // knows, without those of downstreams that the config does not have any more: removing one from the config deletes nothing.
 func (r *reconciliation) ownedByDownstream() [][]*drift.Live {
-	owned, uid := r.record.unshown(len(r.Pipeline.Downstreams), r.now), r.upstream.GetUID()
+	uid, cached := r.upstream.GetUID(), func(at memory.Place) *drift.Live { return r.Cache.Live(at.Downstream, at.At) }
+	owned := r.record.Unshown(len(r.Pipeline.Downstreams), cached, r.now)
 	for i := range owned {
-		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
-			cached := r.Cache.Live(i, operator.Ref{Namespace: live.Namespace, Name: live.Name})
-			return !marks.Marked(live, uid) || isOutdated(live, cached)
-		})
+		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool { return !marks.Marked(live, uid) })
 		for _, live := range r.Cache.OwnedBy(i, uid) {
 			isShown := slices.ContainsFunc(owned[i], func(o *drift.Live) bool { return o.UID == live.UID })
-			if marks.Marked(live, uid) && !isShown && !r.record.hasLeft(live, r.now) {
+			if marks.Marked(live, uid) && !isShown && !r.record.HasLeft(live, r.now) {
 				owned[i] = append(owned[i], live)
 			}
 		}

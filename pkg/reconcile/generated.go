@@ -41,8 +41,8 @@ func (r *reconciliation) readGenerated(ctx context.Context, o operator.Outcome, 
 // keepGenerated keeps the generated values of an object that is being deleted, or about to be, for the one that will have its name. They
 // are lost if the process ends before that, unless the object can still be read then.
 func (r *reconciliation) keepGenerated(ctx context.Context, o operator.Outcome) error {
-	t := &r.record.objects[o.Object].target
-	if o.Live.Deleting && t.unusual.get().generatedOf == o.UID {
+	t := r.record.Object(o.Object)
+	if o.Live.Deleting && t.Unusual.Get().GeneratedOf == o.UID {
 		return nil
 	}
 	values, err := r.readValues(ctx, o.Downstream, o.Live)
@@ -50,8 +50,8 @@ func (r *reconciliation) keepGenerated(ctx context.Context, o operator.Outcome) 
 		return nil
 	}
 	if err == nil {
-		u := t.unusual.edit()
-		u.generated, u.generatedOf = values, o.UID
+		u := t.Unusual.Edit()
+		u.Generated, u.GeneratedOf = values, o.UID
 	}
 	return err
 }
@@ -92,14 +92,14 @@ func (r *reconciliation) readValues(ctx context.Context, downstream int, live *d
 func (r *reconciliation) generatedTexts(ctx context.Context, o operator.Outcome, doc map[string]any, obj *unstructured.Unstructured) (func(operator.GeneratedField) string, error) {
 	d := r.Pipeline.Downstreams[o.Downstream]
 	values := map[string]string{}
-	maps.Copy(values, r.record.objects[o.Object].unusual.get().generated)
-	if obj != nil && o.Live.Hash == r.record.desired.Objects[o.Object].Hash {
+	maps.Copy(values, r.record.Object(o.Object).Unusual.Get().Generated)
+	if obj != nil && o.Live.Hash == r.record.Desired().Objects[o.Object].Hash {
 		maps.Copy(values, generated.RenamedKey(d.Downstream, obj, doc, r.Pipeline.Config.Conventions.FieldManager))
 	}
 	for _, live := range o.ValuesFrom {
 		of, err := r.readValues(ctx, o.Downstream, live)
 		if errors.Is(err, apply.ErrGone) {
-			r.record.noteGone(live.UID, r.now)
+			r.record.NoteGone(live.UID, r.now)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the generated values of %s/%s: %w", live.Namespace, live.Name, err)

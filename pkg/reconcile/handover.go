@@ -10,6 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
 // handover is what a session knows about another process that was the leader before, while this one was a standby. The watches
@@ -32,7 +33,7 @@ func (r *Reconciler) ActAfter(version string) {
 
 // mayLag reports whether an upstream may be older than what the process before acted on.
 func (h handover) mayLag(up *unstructured.Unstructured) bool {
-	return h.happened && !Newer(up.GetResourceVersion(), h.version)
+	return h.happened && !memory.Newer(up.GetResourceVersion(), h.version)
 }
 
 // NoteWatchResult records the result of a list or watch of upstreams, identified by key; err is nil for success.
@@ -64,7 +65,9 @@ func (w *lostWatches) any() bool {
 }
 
 // isNewest reports whether the upstream was read since the last handover.
-func (r *reconciliation) isNewest() bool { return int(r.record.newestSince) == 1+r.handover.number }
+func (r *reconciliation) isNewest() bool {
+	return int(r.record.Steps.NewestSince) == 1+r.handover.number
+}
 
 // startOverAfter is when a reconciliation of an outdated upstream starts over, if no event comes before.
 const startOverAfter = time.Second
@@ -79,22 +82,22 @@ func (r *reconciliation) ensureLatest(ctx context.Context, d *operator.Decision)
 	up, err := r.client.Latest(ctx, r.UpstreamTarget(r.ref))
 	switch {
 	case errors.Is(err, apply.ErrGone), err == nil && up.GetUID() != r.upstream.GetUID():
-		r.record.noteGone(r.upstream.GetUID(), r.now)
+		r.record.NoteGone(r.upstream.GetUID(), r.now)
 		return startOverAfter, nil
 	case err != nil:
 		return 0, err
-	case Newer(r.upstream.GetResourceVersion(), up.GetResourceVersion()): // the cluster was set back: the watch is about to notice
+	case memory.Newer(r.upstream.GetResourceVersion(), up.GetResourceVersion()): // the cluster was set back: the watch is about to notice
 		return startOverAfter, nil
 	case r.isWatched(r.upstream) && !r.isWatched(up): // the watch is about to say so
 		return startOverAfter, nil
 	}
-	if r.record.newestSince = 0; !lost {
-		r.record.newestSince = int32(1 + r.handover.number)
+	if r.record.Steps.NewestSince = 0; !lost {
+		r.record.Steps.NewestSince = int32(1 + r.handover.number)
 	}
 	if up.GetResourceVersion() == r.upstream.GetResourceVersion() {
 		return 0, nil
 	}
 	r.Log.Info("the watch lags: using a newer version of the upstream, which another process may have acted on", "upstream", r.ref.String())
-	r.record.rememberUpstream(withoutManagedFields(up), false)
+	r.record.WroteUpstream(withoutManagedFields(up), false)
 	return time.Millisecond, nil
 }

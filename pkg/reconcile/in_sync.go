@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"time"
-	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,7 +19,7 @@ func (r *reconciliation) noteCountedInSync(ctx context.Context, d operator.Decis
 	if r.Shards != nil || !r.onlyEventsMatter() || !isInSync(d) {
 		return
 	}
-	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.desired, r.results(d), nil, unrecorded(r), metav1.NewTime(r.now))
+	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.Desired(), r.results(d), nil, unrecorded(r), metav1.NewTime(r.now))
 	if report.Status != nil && len(report.Dropped) == 0 && !report.TookTooLong && !r.needsStatusWrite(report) {
 		r.noteInSync(ctx, d, report.Verdict, r.nextReconciliation(d))
 	}
@@ -32,16 +31,14 @@ func (r *reconciliation) noteInSync(ctx context.Context, d operator.Decision, ve
 	if after > 0 || ctx.Err() != nil || r.noSlot || !r.onlyEventsMatter() || !isInSync(d) {
 		return
 	}
-	r.record.mu.Lock()
-	defer r.record.mu.Unlock()
-	r.record.inSync = unique.Make(verdict)
+	r.record.NoteInSync(verdict)
 }
 
 // onlyEventsMatter reports whether the upstream needs nothing until a watch has an event. Rows and deletion.before have their own state.
 func (r *reconciliation) onlyEventsMatter() bool {
 	p := r.Pipeline
 	return r.selected && !p.HasRows() && !p.OnlyDeletes && p.Before == nil &&
-		!report.Any(r.record.unusual.get().refused.fields) && len(r.record.desired.Invalid) == 0 && len(r.unseen) == 0 && r.trustedUntil.IsZero()
+		!report.Any(r.record.Notes.Get().Refused.Fields) && len(r.record.Desired().Invalid) == 0 && len(r.unseen) == 0 && r.trustedUntil.IsZero()
 }
 
 // isInSync reports whether all objects are in sync, or not wanted and not there, and nothing else is to be done, now or later.
@@ -52,52 +49,24 @@ func isInSync(d operator.Decision) bool {
 	})
 }
 
-// clearInSync makes IsInSync false until the next note.
-func (r *record) clearInSync() {
-	if r != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.inSync = unique.Handle[status.Verdict]{}
-	}
-}
-
 // IsInSync reports whether Reconcile has nothing to do for the upstream of that uid, according to its last reconcile or count. What happened
 // since then has an event.
 func (r *Reconciler) IsInSync(ref operator.Ref, uid types.UID) bool {
-	rec := r.memory.peek(ref)
-	return rec != nil && rec.uid == uid && rec.isInSync()
+	return r.memory.PeekAt(ref, uid).IsInSync()
 }
 
 // IsUnaffected reports whether an event that shows an object of an upstream as it was needs no work. Not while a response of the API server
 // counts: the last reconcile has decided about that, not about the object that the cache had.
 func (r *Reconciler) IsUnaffected(ref operator.Ref) bool {
-	rec := r.memory.peek(ref)
-	return rec != nil && rec.isInSync()
-}
-
-func (r *record) isInSync() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.inSync != (unique.Handle[status.Verdict]{}) && !r.hasResponses()
+	return r.memory.Peek(ref).IsInSync()
 }
 
 // CountInSync counts an upstream that IsInSync in the metrics, as Reconcile would. No worker may be at work.
 func (r *Reconciler) CountInSync(ref operator.Ref) {
-	rec := r.memory.peek(ref)
+	rec := r.memory.Peek(ref)
 	if rec == nil {
 		return
 	}
-	states := make([]countedState, len(rec.desired.Objects))
-	for k, o := range rec.desired.Objects {
-		states[k] = countedState{o.Downstream, operator.StateInSync}
-		if !o.Wanted {
-			states[k].state = operator.StateUnwanted
-		}
-	}
-	r.countStates(rec, states)
-	rec.mu.Lock()
-	verdict := rec.inSync.Value()
-	rec.mu.Unlock()
-	r.countVerdict(rec, verdict)
-	rec.wasReconciled = true
+	r.tally().InSync(rec)
+	rec.Steps.WasReconciled = true
 }

@@ -162,22 +162,22 @@ func (r *reconciliation) findInputs(ctx context.Context) {
 	if len(r.Pipeline.Inputs) == 0 {
 		return
 	}
-	known, version := r.record.inputs.get(), r.upstream.GetResourceVersion()
-	if known.version != version || known.refs == nil {
+	known, version := r.record.Inputs(), r.upstream.GetResourceVersion()
+	if known.Version != version || known.Refs == nil {
 		refs := r.Pipeline.InputRefs(ctx, r.upstream)
-		r.readers.move(r.ref, known.refs, refs)
+		r.readers.move(r.ref, known.Refs, refs)
 		late := slices.ContainsFunc(refs, func(ref desired.InputRef) bool { return errors.Is(ref.Err, rules.ErrTime) })
 		if ctx.Err() != nil || late {
 			version = "" // an evaluation that was cut short says nothing about the upstream
 		}
-		r.record.setInputs(true, func(known *inputsMemory) { known.refs, known.version = refs, version })
+		r.record.SetInputs(refs, version)
 	}
 	r.readInputs(ctx)
 }
 
 // readsSlowInputs reports whether an input is not known because its expression took too long.
 func (r *reconciliation) readsSlowInputs() bool {
-	for i, ref := range r.record.inputs.get().refs {
+	for i, ref := range r.record.Inputs().Refs {
 		if errors.Is(ref.Err, rules.ErrTime) || i < len(r.inputs) && errors.Is(r.inputs[i].err, rules.ErrTime) {
 			return true
 		}
@@ -187,20 +187,20 @@ func (r *reconciliation) readsSlowInputs() bool {
 
 // readInputs reads the inputs to which the record refers.
 func (r *reconciliation) readInputs(ctx context.Context) {
-	known := r.record.inputs.get()
-	inputs, digests := make([]foundInput, len(known.refs)), make([]any, len(known.refs))
-	for i, ref := range known.refs {
+	known := r.record.Inputs()
+	inputs, digests := make([]foundInput, len(known.Refs)), make([]any, len(known.Refs))
+	for i, ref := range known.Refs {
 		switch {
 		case ref.List == nil:
 			inputs[i].one = r.Cache.Input(i, ref.At)
-		case r.inputs != nil && r.inputsOf == known.version: // a change since then enqueues the upstream
+		case r.inputs != nil && r.inputsOf == known.Version: // a change since then enqueues the upstream
 			inputs[i] = r.inputs[i]
 		default:
 			inputs[i].list, inputs[i].err = desired.Members(ctx, r.Pipeline.Inputs[i], ref.List, r.Cache.Inputs(i, ref.List))
 		}
 		digests[i] = inputs[i].digest(ref, func(Input) bool { return true })
 	}
-	r.inputs, r.inputsOf = inputs, known.version
+	r.inputs, r.inputsOf = inputs, known.Version
 	r.inputsDigest = canonical.Digest(digests)
 	r.unpacked = nil
 }
@@ -208,7 +208,7 @@ func (r *reconciliation) readInputs(ctx context.Context) {
 // inputsRead are the inputs as findInputs found them.
 func (r *reconciliation) inputsRead() desired.Inputs {
 	if r.unpacked == nil {
-		in := r.Pipeline.InputsAt(r.record.inputs.get().refs, foundObjects(r.inputs)).Sharing(r.acquireSlot).WithSiblings(r.sibling)
+		in := r.Pipeline.InputsAt(r.record.Inputs().Refs, foundObjects(r.inputs)).Sharing(r.acquireSlot).WithSiblings(r.sibling)
 		r.unpacked = &in
 	}
 	return *r.unpacked
@@ -218,18 +218,18 @@ func (r *reconciliation) inputsRead() desired.Inputs {
 func (r *reconciliation) sibling(downstream int, at operator.Ref) map[string]any {
 	cached := func() *drift.Live { return r.Cache.Live(downstream, at) }
 	live := cached()
-	if w := r.record.desired; w != nil {
+	if w := r.record.Desired(); w != nil {
 		isIt := func(o operator.DesiredObject) bool {
 			return o.Downstream == downstream && o.Target == at && o.Wanted && o.Err == nil
 		}
-		if k := slices.IndexFunc(w.Objects, isIt); k >= 0 && k < len(r.record.objects) {
-			live, _ = r.record.latest(k, at, cached, r.now)
+		if k := slices.IndexFunc(w.Objects, isIt); k >= 0 {
+			live, _ = r.record.Latest(k, at, cached, r.now)
 		}
 	}
 	if live == nil {
 		return nil
 	}
-	known := isRecorded(r.Pipeline.Settings, r.recorded(), live.UID) || slices.ContainsFunc(r.record.objects, func(t *objectMemory) bool { return t.uid == live.UID })
+	known := isRecorded(r.Pipeline.Settings, r.recorded(), live.UID) || r.record.Has(live.UID, operator.NoIndex)
 	if !marks.OwnsFor(r.Pipeline.Downstreams[downstream].Downstream, live, r.upstream.GetUID(), known) {
 		return nil
 	}

@@ -5,40 +5,30 @@ import (
 	"errors"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // This file is about values that the API server derived when an object was created, and that nobody owns: an update keeps them, though a
 // new object made from the same document would have others, or none.
 
-// verification is what is known of the object of that uid since the update to that hash.
-type verification struct {
-	uid  types.UID
-	hash string
-	// isPending is true until the object was compared with a new one.
-	isPending bool
-	// stale says in which fields it differs from a new one, and stays so.
-	stale string
-}
-
 // verifiedAs says whether object k of the desired state, live, must be verified, and in which fields it stays stale. An update that was not
 // verified stays so, whatever is decided next. After a restart, the upstream's status says it: it records another hash if the process ended
 // between the update and its report, and StateUpdate until the object is verified.
 func (r *reconciliation) verifiedAs(k int, live *drift.Live, rec *status.Recorded) (unverified bool, stale string) {
-	t, d := &r.record.objects[k].target, r.downstream(k)
-	v := t.unusual.get().verified
+	t, d := r.record.Object(k), r.downstream(k)
+	v := t.Unusual.Get().Verified
 	switch {
 	case d.OwnsFields() || d.Config.UpdatePolicy == config.UpdateCreateOnly:
 		return false, ""
-	case v.uid == live.UID && (v.isPending || v.hash == r.record.desired.Objects[k].Hash):
-		return v.isPending, v.stale
-	case rec == nil || rec.UID != live.UID || t.uid == live.UID && t.contest.get().written != "":
+	case v.UID == live.UID && (v.IsPending || v.Hash == r.record.Desired().Objects[k].Hash):
+		return v.IsPending, v.Stale
+	case rec == nil || rec.UID != live.UID || t.UID == live.UID && t.Contest.Get().Written != "":
 		return false, ""
 	}
 	isComplete := rec.State != string(operator.StateStale) && rec.State != string(operator.StateUpdate)
@@ -66,24 +56,24 @@ const maxCompared = 4
 // verify compares an updated object with a dry-run create of its document. What differs and has no other owner is set to what a new
 // object has; what stays is remembered, so that the status says it. An error is temporary: the object is verified later.
 func (r *reconciliation) verify(ctx context.Context, o operator.Outcome, in operator.Input, resp *unstructured.Unstructured, doc map[string]any) error {
-	d, u := r.Pipeline.Downstreams[o.Downstream], &r.record.objects[o.Object].target.unusual
-	v := verification{uid: resp.GetUID(), hash: in.Desired.Objects[o.Object].Hash, isPending: true}
-	u.edit().verified = v
+	d, t := r.Pipeline.Downstreams[o.Downstream], r.record.Object(o.Object)
+	v := memory.Verification{UID: resp.GetUID(), Hash: in.Desired.Objects[o.Object].Hash, IsPending: true}
+	t.Unusual.Edit().Verified = v
 	n, err := r.newObject(ctx, o, doc)
 	if err != nil {
 		return err
 	}
 	list, err := r.compareWith(ctx, n, o, in, resp, doc)
 	for i := 1; errors.Is(err, apply.ErrConflict) && i < maxCompared; i++ {
-		if resp, err = r.client.Get(ctx, n.target); err == nil && resp.GetUID() == v.uid {
+		if resp, err = r.client.Get(ctx, n.target); err == nil && resp.GetUID() == v.UID {
 			list, err = r.compareWith(ctx, n, o, in, resp, doc)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	v.isPending, v.stale = false, drift.DescribeUnlike(list, &d.View)
-	u.set(v.stale != "", func(t *unusualTarget) { t.verified = v })
+	v.IsPending, v.Stale = false, drift.DescribeUnlike(list, &d.View)
+	t.Unusual.Edit().Verified = v
 	return nil
 }
 

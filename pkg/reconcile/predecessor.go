@@ -3,7 +3,6 @@ package reconcile
 import (
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -23,11 +23,8 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 	}
 	r.deselected.Inherit(&before.deselected, selectsAlike(r, before))
 	r.cascades.Inherit(&before.cascades)
-	successors := r.matchDownstreams(before.Pipeline)
 	r.findLeftBehind(before)
-	for ref, old := range before.memory.records {
-		r.memory.record(ref, old.uid).inherit(old, successors)
-	}
+	r.memory.Inherit(&before.memory, r.matchDownstreams(before.Pipeline))
 }
 
 // InheritLeaving takes over which upstreams an ended reconciler of the same operator saw leaving, and how they are deleted.
@@ -45,7 +42,7 @@ func selectsAlike(r, other *Reconciler) bool {
 // predecessor is the session that works while another one counts, with the downstreams that its own have become there.
 type predecessor struct {
 	*Reconciler
-	counterparts []counterpart
+	counterparts []memory.Successor
 }
 
 // UseBaselinesOf makes the baselines of another reconciler of the same operator, which works meanwhile, count here, too; nil:
@@ -59,11 +56,12 @@ func (r *Reconciler) UseBaselinesOf(old *Reconciler) {
 // predecessorBaseline is the baseline of the object of that uid in the session which works meanwhile; nil if it has none.
 func (r *reconciliation) predecessorBaseline(i int, uid types.UID) *canonical.Sum {
 	for old, h := range r.predecessor.counterparts {
-		if h.index != i || !h.sees {
+		if h.Index != i || !h.Sees {
 			continue
 		}
-		if rec := r.predecessor.memory.peek(r.ref); rec != nil && rec.uid == r.record.uid {
-			return rec.baselineOf(old, uid)
+		if rec := r.predecessor.memory.PeekAt(r.ref, r.record.UID); rec != nil {
+			sum, _ := rec.Baseline(old, uid)
+			return sum
 		}
 	}
 	return nil
@@ -88,90 +86,24 @@ func (r *reconciliation) predecessorRenders() bool {
 	if r.predecessor.Reconciler == nil {
 		return false
 	}
-	if rec := r.predecessor.memory.peek(r.ref); rec != nil && rec.uid == r.record.uid {
-		rec.mu.Lock()
-		defer rec.mu.Unlock()
-		if len(rec.states) > 0 {
-			return !slices.ContainsFunc(rec.states, func(s countedState) bool { return s.state == operator.StateRenderFailed })
+	if rec := r.predecessor.memory.PeekAt(r.ref, r.record.UID); rec != nil {
+		if all, isKnown := rec.Renders(); isKnown {
+			return all
 		}
 	}
 	recorded := r.recorded()
 	return len(recorded) > 0 && !slices.ContainsFunc(recorded, func(rec status.Recorded) bool { return rec.State == string(operator.StateRenderFailed) })
 }
 
-// counterpart is the downstream that one of the config before has become; -1 for none. sees is true if both have the same view,
-// so that one can use what was kept for the other.
-type counterpart struct {
-	index int
-	sees  bool
-}
-
-func (r *Reconciler) matchDownstreams(before *compile.Pipeline) []counterpart {
-	list := make([]counterpart, len(before.Downstreams))
+func (r *Reconciler) matchDownstreams(before *compile.Pipeline) []memory.Successor {
+	list := make([]memory.Successor, len(before.Downstreams))
 	for i, old := range before.Downstreams {
-		list[i].index = -1
+		list[i].Index = -1
 		for j, d := range r.Pipeline.Downstreams {
 			if d.Name == old.Name && d.Kind.GVR == old.Kind.GVR {
-				list[i] = counterpart{j, d.View.ID() == old.View.ID()}
+				list[i] = memory.Successor{Index: j, Sees: d.View.ID() == old.View.ID()}
 			}
 		}
 	}
 	return list
-}
-
-// inherit takes over what old knows, by downstream, about its writes and about which objects are ours. A count may have rendered the desired
-// state already; what it found may be from before the last writes, of which no event tells any more. Nobody works on either; events
-// may still come in, for old too.
-func (r *record) inherit(old *record, successors []counterpart) {
-	r.clearInSync()
-	if r.takeOver(old, successors); r.desired != nil && len(r.parked) > 0 {
-		r.align()
-	}
-}
-
-func (r *record) takeOver(old *record, successors []counterpart) {
-	old.mu.Lock()
-	defer old.mu.Unlock()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.upstream = old.upstream
-	if known := old.unusual.get().fates; len(known) > 0 {
-		r.unusual.edit().fates = maps.Clone(known)
-	}
-	for _, w := range old.unusual.get().left {
-		if h := successors[w.downstream]; h.index >= 0 {
-			u := r.unusual.edit()
-			u.left = append(u.left, witness{place{h.index, w.at}, w.uid, 0, w.guessed})
-		}
-	}
-	for _, u := range old.unplaced.get() {
-		if h := successors[u.downstream]; h.index >= 0 && h.sees {
-			r.displace(h.index, u.response)
-		}
-	}
-	for _, from := range old.objects {
-		h := successors[from.downstream]
-		if h.index < 0 {
-			continue
-		}
-		m := r.objectOf(slot{h.index, from.item})
-		if from.uid != "" {
-			m.uid, m.at = from.uid, from.at
-		}
-		u := from.unusual.get()
-		m.inheritGenerated(u)
-		m.unusual.set(u.verified.uid != "", func(t *unusualTarget) { t.verified = u.verified })
-		if m.contest = from.contest.clone(); !h.sees {
-			continue
-		}
-		if m.read = from.read.clone(); from.baseline.isSet() {
-			m.baseline = from.baseline.clone()
-		}
-	}
-	for _, m := range old.unusual.get().unconfirmed {
-		if h := successors[m.downstream]; h.index >= 0 {
-			u := r.unusual.edit()
-			u.unconfirmed = append(u.unconfirmed, place{h.index, m.at})
-		}
-	}
 }

@@ -56,7 +56,7 @@ func (r *Reconciler) Preview(ctx context.Context, ref operator.Ref, o PreviewOpt
 	if l == nil {
 		return nil, nil
 	}
-	defer r.memory.forget(ref)
+	defer r.memory.Forget(ref)
 	t := &dryRun{reconciliation: l, options: o, answers: apply.NewDryRun(), changes: map[int]*preview.Change{}, leftovers: map[types.UID]*preview.Change{},
 		after: map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
 		finding: &preview.Finding{Operator: r.Name, Ref: ref, Upstream: l.upstream, Selected: l.selected,
@@ -65,7 +65,7 @@ func (r *Reconciler) Preview(ctx context.Context, ref operator.Ref, o PreviewOpt
 	if l.upstream.GetDeletionTimestamp() != nil {
 		return t.finding, t.previewDeletion(ctx)
 	}
-	t.finding.Desired, t.finding.Inputs = l.record.desired, l.inputsRead()
+	t.finding.Desired, t.finding.Inputs = l.record.Desired(), l.inputsRead()
 	if !l.selected && l.isLeftOver() {
 		t.previewUnselected()
 	} else {

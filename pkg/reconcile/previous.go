@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -76,7 +77,7 @@ func (r *reconciliation) replaceMarks(ctx context.Context, o operator.Outcome, i
 	}
 	obj, err := r.client.Get(ctx, t)
 	if errors.Is(err, apply.ErrGone) || err == nil && obj.GetUID() != o.UID {
-		r.record.noteGone(o.UID, r.now)
+		r.record.NoteGone(o.UID, r.now)
 		return nil
 	}
 	if err != nil {
@@ -93,7 +94,7 @@ func (r *reconciliation) replaceMarks(ctx context.Context, o operator.Outcome, i
 	if resp, err = r.client.Unmark(ctx, t, resp, apply.Marks(off)); err != nil { // marks that another manager owns too
 		return err
 	}
-	r.record.objects[o.Object].setUID(resp.GetUID(), o.Target)
+	r.record.Object(o.Object).SetUID(resp.GetUID(), o.Target)
 	r.countWrite(o.Object, in.Desired.Objects[o.Object].Hash)
 	r.eventUpdated(o, nil)
 	return r.rememberResponse(o.Object, resp)
@@ -101,10 +102,10 @@ func (r *reconciliation) replaceMarks(ctx context.Context, o operator.Outcome, i
 
 // markOwner puts the owner annotation of an object in the place of its owner reference.
 func (r *reconciliation) markOwner(ctx context.Context, o operator.Outcome) error {
-	t := r.target(o.Downstream, operator.Ref{Namespace: o.Live.Namespace, Name: o.Live.Name})
+	t := r.target(o.Downstream, operator.RefOf(o.Live))
 	obj, err := r.client.Get(ctx, t)
 	if errors.Is(err, apply.ErrGone) || err == nil && obj.GetUID() != o.UID {
-		r.record.noteGone(o.UID, r.now)
+		r.record.NoteGone(o.UID, r.now)
 		return nil
 	}
 	if err != nil {
@@ -118,14 +119,14 @@ func (r *reconciliation) markOwner(ctx context.Context, o operator.Outcome) erro
 	if resp, err = r.client.Unmark(ctx, t, resp, apply.Marks{OwnerUID: off.OwnerUID}); err != nil { // another manager owns it too
 		return err
 	}
-	if r.record.objects[o.Object].uid == o.UID { // else it is at no target
+	if r.record.Object(o.Object).UID == o.UID { // else it is at no target
 		r.countWrite(o.Object, o.Live.Hash)
 	} else {
-		r.removals.write(place{o.Downstream, operator.Ref{Namespace: o.Live.Namespace, Name: o.Live.Name}}, r.spacing(), r.now)
+		r.removals.Write(memory.At(o.Downstream, operator.RefOf(o.Live)), r.spacing(), r.now)
 	}
 	live, err := r.liveOf(r.Pipeline.Downstreams[o.Downstream], resp)
 	if err == nil {
-		r.record.rememberUnplaced(o.Downstream, live, r.now)
+		r.record.RememberUnplaced(o.Downstream, live, r.now)
 	}
 	return err
 }
@@ -138,7 +139,7 @@ func (r *reconciliation) withdrawStatus(ctx context.Context, t apply.Target, wri
 		return written, nil
 	}
 	out, err := r.client.WithdrawStatus(ctx, t, written, r.Pipeline.Upstream.HasStatus, previous)
-	r.record.withdrawn = err == nil
+	r.record.Steps.IsWithdrawn = err == nil
 	return out, err
 }
 
@@ -146,7 +147,7 @@ func (r *reconciliation) withdrawStatus(ctx context.Context, t apply.Target, wri
 // withdrawn yet: ours has not written the status, or a process died before it withdrew the previous one.
 func (r *reconciliation) previousInStatus() bool {
 	previous := marks.PreviousManager(r.Pipeline.Settings)
-	return previous != "" && r.Cache.HasApplied(r.ref, previous) && !r.record.withdrawn && !r.Pipeline.Observing() &&
+	return previous != "" && r.Cache.HasApplied(r.ref, previous) && !r.record.Steps.IsWithdrawn && !r.Pipeline.Observing() &&
 		r.Pipeline.Storable.Conditions == status.ConditionsKeyed
 }
 

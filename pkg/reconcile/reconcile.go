@@ -19,6 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
 // maxRounds bounds how often one reconciliation decides again after acting. It is enough for a create, the result of a probe, a
@@ -32,7 +33,7 @@ type reconciliation struct {
 	client   *apply.Client
 	ref      operator.Ref
 	upstream *unstructured.Unstructured
-	record   *record
+	record   *memory.Upstream
 	selected bool
 	// unknown: a match condition could not be evaluated, so nobody knows whether it is an upstream.
 	unknown bool
@@ -92,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref operator.Ref) time.Durat
 	if err != nil {
 		return r.readFailed(ref, err)
 	}
-	r.memory.found(ref)
+	r.memory.Found(ref)
 	if l == nil {
 		r.Host.MayProceed(ref, guard.Counted{}, true)
 		return 0
@@ -116,7 +117,7 @@ func (r *reconciliation) startActing(ctx context.Context) (end func()) {
 	if deadline, ok := ctx.Deadline(); ok { // the other half is for the last action and the status
 		r.actUntil = time.Now().Add(time.Until(deadline) / 2)
 	}
-	return func() { r.record.desired.Forget() }
+	return func() { r.record.Desired().Forget() }
 }
 
 // reconcile is Reconcile for an upstream for which this process acts.
@@ -135,7 +136,7 @@ func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
 	}
 	// Objects created for an upstream that is gone, and that the watch still shows, would be garbage collected and created
 	// again.
-	if wait := r.record.goneFor(r.upstream.GetUID(), r.now); wait > 0 {
+	if wait := r.record.GoneFor(r.upstream.GetUID(), r.now); wait > 0 {
 		return wait
 	}
 	r.skipBackingOff()
@@ -204,7 +205,7 @@ func (r *Reconciler) begin(ctx context.Context, ref operator.Ref) (*reconciliati
 
 // beginAny is begin, also for one that is unknown.
 func (r *Reconciler) beginAny(ctx context.Context, ref operator.Ref) (begun *reconciliation, err error) {
-	ahead := r.memory.peek(ref).writtenUpstream()
+	ahead := r.memory.Peek(ref).WrittenUpstream()
 	cached, err := r.Cache.Upstream(ref)
 	if err != nil {
 		return nil, err
@@ -223,10 +224,10 @@ func (r *Reconciler) beginAny(ctx context.Context, ref operator.Ref) (begun *rec
 	}()
 	l.selected = r.namespaceSelected(ref.Namespace)
 	r.deselected.Forget(ref)
-	if ahead != nil && ahead.GetUID() == cached.GetUID() && Newer(ahead.GetResourceVersion(), cached.GetResourceVersion()) {
+	if ahead != nil && ahead.GetUID() == cached.GetUID() && memory.Newer(ahead.GetResourceVersion(), cached.GetResourceVersion()) {
 		l.upstream = ahead
 	} else {
-		l.record.isEcho(cached.GetUID(), cached.GetResourceVersion()) // the cache has caught up
+		l.record.IsEcho(cached.GetUID(), cached.GetResourceVersion()) // the cache has caught up
 	}
 	if l.updateDesired(ctx); l.noSlot {
 		return l, nil
@@ -246,31 +247,30 @@ func (r *Reconciler) beginAny(ctx context.Context, ref operator.Ref) (begun *rec
 
 // hasNothing reports whether there is nothing to undo for an upstream that is not selected.
 func (r *reconciliation) hasNothing() bool {
-	return !r.hasFinalizer() && len(r.owned()) == 0 && len(r.record.unusual.get().unconfirmed) == 0 && !report.SaysItIsKept(r.Pipeline.Settings, r.upstream)
+	return !r.hasFinalizer() && len(r.owned()) == 0 && len(r.record.Notes.Get().Unconfirmed) == 0 && !report.SaysItIsKept(r.Pipeline.Settings, r.upstream)
 }
 
 func (r *Reconciler) newReconciliation(ref operator.Ref, up *unstructured.Unstructured) *reconciliation {
-	if rec := r.memory.peek(ref); rec != nil && rec.uid != up.GetUID() {
+	if rec := r.memory.Peek(ref); rec != nil && rec.UID != up.GetUID() {
 		r.forget(ref) // the one before was deleted between two reconciliations
-		r.cascades.Forget(rec.uid)
+		r.cascades.Forget(rec.UID)
 	}
 	key := ref
 	if at := (operator.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}); at == ref { // it shares the memory of the cached upstream
 		key = at
 	}
 	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: r.time(), failures: map[int]*operator.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{},
-		record: r.memory.record(key, up.GetUID()), begun: r.isCounting()}
-	l.record.clearInSync()
-	l.record.retrySlowRendering(l.now)
+		record: r.memory.Recall(key, up.GetUID()), begun: r.isCounting()}
+	l.record.ClearInSync()
+	l.record.RenderSlowAgain(l.now)
 	return l
 }
 
 // skipBackingOff skips the downstreams that failed and still wait for their retry.
 func (r *reconciliation) skipBackingOff() {
-	for i := range r.record.objects {
-		t := &r.record.objects[i].target
-		if t.failure != nil && t.retry.get().wait(r.record.externalDigest, r.now) > 0 {
-			r.failures[i], r.backingOff[i] = t.failure, true
+	for k := range r.record.Desired().Objects {
+		if t := r.record.Object(k); t.Failure != nil && t.Retry.Get().Wait(r.record.Cause(), r.now) > 0 {
+			r.failures[k], r.backingOff[k] = t.Failure, true
 		}
 	}
 }
@@ -348,12 +348,12 @@ func (r *Reconciler) forgetGone(ref operator.Ref) {
 // forget forgets what was done for an upstream. What the watch has shown of its deletion stays until the upstream is gone: the watch does
 // not show it again.
 func (r *Reconciler) forget(ref operator.Ref) {
-	if rec := r.memory.peek(ref); rec != nil {
-		r.uncount(rec)
-		r.readers.move(ref, rec.inputRefs(), nil)
+	if rec := r.memory.Peek(ref); rec != nil {
+		r.tally().Forget(rec)
+		r.readers.move(ref, rec.Inputs().Refs, nil)
 		r.unstorable.forget(ref)
 		r.awaited.set(ref, nil)
-		r.memory.forget(ref)
+		r.memory.Forget(ref)
 	}
 }
 
@@ -406,16 +406,16 @@ func hasOurLabels(s *operator.Settings, up *unstructured.Unstructured) bool {
 func (r *reconciliation) updateDesired(ctx context.Context) {
 	rec := r.record
 	if r.isGoneRow() {
-		rec.desired, rec.digest, rec.version = r.Pipeline.Failed(nil), canonical.Sum{}, ""
-		r.alignMemory()
+		r.setDesired(r.Pipeline.Failed(nil), canonical.Sum{})
+		rec.RenderAgain()
 		return
 	}
 	r.findInputs(ctx)
-	if rec.isExpensive && r.acquireSlot() != nil {
+	if rec.Steps.IsExpensive && r.acquireSlot() != nil {
 		return
 	}
-	changed := rec.desired == nil || r.Pipeline.SiblingsChanged(rec.desired, r.sibling)
-	if !changed && rec.version == r.upstream.GetResourceVersion() && rec.inputs.get().digest == r.inputsDigest {
+	changed := rec.Desired() == nil || r.Pipeline.SiblingsChanged(rec.Desired(), r.sibling)
+	if !changed && rec.IsRendered(r.upstream.GetResourceVersion(), r.inputsDigest) {
 		return
 	}
 	digest := r.readableDigest(r.Pipeline.ReadsStatus)
@@ -423,23 +423,21 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 	if r.Pipeline.ReadsOwn() {
 		cause = r.othersDigest()
 	}
-	if changed || rec.digest != digest {
-		rec.isExpensive = false
-		rec.desired, rec.digest = r.Pipeline.Render(ctx, r.upstream, r.inputsRead()), digest
-		r.alignMemory()
+	if changed || !rec.IsRenderedFrom(digest) {
+		rec.Steps.IsExpensive = false
+		r.setDesired(r.Pipeline.Render(ctx, r.upstream, r.inputsRead()), digest)
 		r.noteItems()
 		counters.Render(r.Name)
 	}
-	rec.externalDigest = r.causeWithSiblings(cause)
-	if rec.desired.TookTooLong() && rec.unusual.get().renderAgainAt.IsZero() {
-		rec.unusual.edit().renderAgainAt = r.now.Add(r.noteSlow("what the upstream asks for"))
+	rec.SetCause(cause)
+	if rec.Desired().TookTooLong() && rec.Notes.Get().RenderAgainAt.IsZero() {
+		rec.Notes.Edit().RenderAgainAt = r.now.Add(r.noteSlow("what the upstream asks for"))
 	}
 	if ctx.Err() != nil || r.noSlot { // an evaluation that was cut short says nothing about the upstream
-		rec.digest, rec.version = canonical.Sum{}, ""
+		rec.RenderAgain()
 		return
 	}
-	rec.version = r.upstream.GetResourceVersion()
-	rec.setInputs(false, func(known *inputsMemory) { known.digest = r.inputsDigest })
+	rec.SetRendered(r.upstream.GetResourceVersion(), r.inputsDigest)
 }
 
 // readableDigest is the digest of everything that rules and templates can read.

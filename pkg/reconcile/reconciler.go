@@ -21,7 +21,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
+	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/reconcile/departures"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
 // Reconciler brings the downstreams of one operator to their desired state, one upstream at a time: from what a Cache shows, by
@@ -56,10 +58,10 @@ type Reconciler struct {
 	NamespaceSelector labels.Selector
 	ReportsLeftovers  bool // for a survey, which reports leftovers of upstreams that are not selected
 
-	memory          memory
+	memory          memory.Upstreams
 	readers         readers
 	awaited         awaited
-	removals        removals
+	removals        memory.Removals
 	unstorable      unstorable
 	shared          shared
 	cascades        departures.Cascades
@@ -155,3 +157,18 @@ type Host interface {
 	// ReportShared reports that another process uses the same conventions, with an upstream of that process.
 	ReportShared(note, upstream string)
 }
+
+// tally counts upstreams and objects in the metrics.
+func (r *Reconciler) tally() memory.Tally {
+	return memory.Tally{Operator: r.Name, Settings: r.Pipeline.Settings, HasCounted: &r.counted}
+}
+
+// ForgetObjects drops the counts of a session that has ended.
+func (r *Reconciler) ForgetObjects() {
+	if r.counted.Load() { // else those of its successor may be there
+		counters.DropStates(r.Name)
+	}
+}
+
+// NotReady counts the upstreams that are not Ready, by reason, and all of them.
+func (r *Reconciler) NotReady() (reasons map[string]int, all int) { return r.memory.NotReady() }

@@ -136,15 +136,15 @@ func (r *reconciliation) eventDeletion(d operator.Decision) {
 		if f == nil {
 			continue
 		}
-		if text := r.Pipeline.Downstreams[o.Downstream].Name + ": " + f.Message; r.record.reported != text {
-			r.record.reported = text
+		if text := r.Pipeline.Downstreams[o.Downstream].Name + ": " + f.Message; r.record.Steps.Reported != text {
+			r.record.Steps.Reported = text
 			r.event(true, f.Reason, "Delete", "%s", text)
 		}
 	}
 	if d.Before == nil {
 		return
 	}
-	m := r.record.before.edit()
+	m := r.record.Before.Edit()
 	warning, reason, text := false, string(d.Before.State), d.Before.Message
 	switch {
 	case d.Before.State == operator.StateBeforeFinished:
@@ -153,16 +153,16 @@ func (r *reconciliation) eventDeletion(d operator.Decision) {
 		warning = true
 	case d.Before.Earlier != nil:
 		warning = true
-	case m.failureOf(d.Before) != nil:
-		warning, reason, text = true, m.failure.Reason, m.failure.Message
+	case m.FailureOf(d.Before) != nil:
+		warning, reason, text = true, m.Failure.Reason, m.Failure.Message
 	default:
 		return
 	}
-	if now := reason + text; m.reported != now {
-		old := m.reported == "" && r.reportedBefore == reason && d.Before.Earlier == nil
-		switch m.reported = now; {
+	if now := reason + text; m.Reported != now {
+		old := m.Reported == "" && r.reportedBefore == reason && d.Before.Earlier == nil
+		switch m.Reported = now; {
 		case old:
-		case warning && m.failureOf(d.Before) == nil:
+		case warning && m.FailureOf(d.Before) == nil:
 			r.report(reason, "Reconcile", operator.BeforeName, text)
 		default:
 			r.event(warning, reason, "Reconcile", "%s: %s", operator.BeforeName, text)
@@ -221,8 +221,8 @@ func what(s *operator.Settings, o operator.Outcome) string {
 // reconciliation after a restart is not new.
 func (r *reconciliation) eventOutcomes(d operator.Decision, said bool) {
 	var now []string
-	old := said && !r.record.wasReconciled
-	r.record.wasReconciled = true
+	old := said && !r.record.Steps.WasReconciled
+	r.record.Steps.WasReconciled = true
 	for k, o := range d.Outcomes {
 		downstream := r.Pipeline.Downstreams[o.Downstream]
 		reason, text := string(o.State), o.Message
@@ -234,7 +234,7 @@ func (r *reconciliation) eventOutcomes(d operator.Decision, said bool) {
 		}
 		name := downstream.Name
 		now = append(now, name+reason+text)
-		if !old && !strings.Contains(r.record.reported, name+reason+text) {
+		if !old && !strings.Contains(r.record.Steps.Reported, name+reason+text) {
 			if r.failures[k] != nil { // it is logged already
 				r.event(true, reason, "Reconcile", "%s: %s", name, text)
 				continue
@@ -244,18 +244,18 @@ func (r *reconciliation) eventOutcomes(d operator.Decision, said bool) {
 	}
 	if text := r.contestedBy; text != "" {
 		now = append(now, text)
-		if !strings.Contains(r.record.reported, text) {
+		if !strings.Contains(r.record.Steps.Reported, text) {
 			r.report(string(operator.StateContested), "Reconcile", "status", text)
 		}
 	}
-	r.record.reported = strings.Join(append(now, r.eventInvalid(old)...), "\n")
+	r.record.Steps.Reported = strings.Join(append(now, r.eventInvalid(old)...), "\n")
 }
 
 // eventInvalid reports the rules that the upstream begins to break, and returns the texts about all that it breaks.
 func (r *reconciliation) eventInvalid(old bool) (now []string) {
-	for _, f := range r.record.desired.Invalid {
+	for _, f := range r.record.Desired().Invalid {
 		now = append(now, f)
-		if !old && !strings.Contains(r.record.reported, f) {
+		if !old && !strings.Contains(r.record.Steps.Reported, f) {
 			r.event(true, EventInvalid, "Validate", "%s", f)
 			r.warnOf(EventInvalid, "spec", f)
 		}

@@ -47,17 +47,15 @@ func mayRecreate(s *operator.Settings, o operator.Outcome, in operator.Input) bo
 // confirmImmutable reports whether an object may be deleted to be recreated now. Rights, quotas and policies may have changed since an
 // earlier reconciliation proved it, so then it is proved again. False without an error: it is decided on anew.
 func confirmImmutable(ctx context.Context, r *reconciliation, o operator.Outcome) (bool, error) {
-	probed := &r.record.objects[o.Object].probed
-	if probed.get().at.Equal(r.now) {
+	if r.record.Object(o.Object).IsProvedAt(r.now) {
 		return true, nil
 	}
-	probed.reset()
 	return askImmutable(ctx, r, o)
 }
 
 // askImmutable is proveImmutable for an update that was not sent. False without an error: the API server would accept it.
 func askImmutable(ctx context.Context, r *reconciliation, o operator.Outcome) (bool, error) {
-	doc, err := r.dryRunDocument(ctx, r.record.desired, o)
+	doc, err := r.dryRunDocument(ctx, r.record.Desired(), o)
 	if err != nil {
 		return false, err
 	}
@@ -94,8 +92,8 @@ func (r *reconciliation) proveImmutable(ctx context.Context, o operator.Outcome,
 			return notRecreated(refusal, "a change to other fields is refused too: "+classify(r.Pipeline.Downstreams[o.Downstream], err).Message)
 		}
 	}
-	hash := r.record.desired.Objects[o.Object].Hash
-	r.record.objects[o.Object].answered(o.Live, hash, r.now, func(v *operator.Verdict) { v.Immutable = true })
+	hash := r.record.Desired().Objects[o.Object].Hash
+	r.record.Object(o.Object).ProveImmutable(o.Live, hash, r.now)
 	return nil
 }
 
@@ -128,7 +126,7 @@ func (r *reconciliation) applyAsCreated(ctx context.Context, o operator.Outcome,
 	resp, err := r.client.ApplyAt(ctx, t, o.UID, live.GetResourceVersion(), kept)
 	switch {
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrReplaced):
-		r.record.noteGone(o.UID, r.now)
+		r.record.NoteGone(o.UID, r.now)
 		return nil
 	case apply.Classify(err).Reason == apply.ReasonRejected:
 		return immutableDrift(o, refusal)

@@ -10,6 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
 // maxStatusWrites is how often one reconciliation writes the status: whole, twice without what the API server names, and last
@@ -76,19 +77,13 @@ func (r *unstorable) expire(namespace string) (refs []operator.Ref) {
 	return refs
 }
 
-// refusedFields are values that the API server refused by the definition of that number.
-type refusedFields struct {
-	fields     report.RefusedFields
-	definition int
-}
-
 // withoutRefused leaves out of a report what is known to be refused.
 func (r *reconciliation) withoutRefused(wanted report.Report) report.Report {
-	refused := r.record.unusual.get().refused
-	if refused.definition != r.unstorable.definition(r.ref) {
+	refused := r.record.Notes.Get().Refused
+	if refused.Definition != r.unstorable.definition(r.ref) {
 		return wanted
 	}
-	return report.WithoutRefused(r.Pipeline.Settings, wanted, r.upstream, refused.fields)
+	return report.WithoutRefused(r.Pipeline.Settings, wanted, r.upstream, refused.Fields)
 }
 
 // writeStorable writes the status and, if the API server refuses it, again without what cannot be stored. It returns what was
@@ -130,11 +125,11 @@ func (r *reconciliation) rememberRefused(refused report.RefusedFields, definitio
 	if denied {
 		refused, r.upstreamFailed = report.RefusedFields{}, true
 	}
-	kept := refusedFields{refused, definition}
+	kept := memory.Refused{Fields: refused, Definition: definition}
 	if !report.Any(refused) {
-		kept = refusedFields{}
+		kept = memory.Refused{}
 	}
-	r.record.unusual.set(report.Any(refused), func(u *unusual) { u.refused = kept })
+	r.record.Notes.Set(report.Any(refused), func(n *memory.Notes) { n.Refused = kept })
 	switch {
 	case !report.Any(refused):
 		r.unstorable.forget(r.ref)

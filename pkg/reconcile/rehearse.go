@@ -19,7 +19,7 @@ func (r *Reconciler) Rehearse(ctx context.Context, ref operator.Ref) time.Durati
 	if err != nil {
 		return r.readFailed(ref, err)
 	}
-	r.memory.found(ref)
+	r.memory.Found(ref)
 	if l == nil {
 		return 0
 	}
@@ -30,11 +30,11 @@ func (r *Reconciler) Rehearse(ctx context.Context, ref operator.Ref) time.Durati
 	case l.upstream.GetDeletionTimestamp() != nil, r.Pipeline.OnlyDeletes, !l.selected:
 		return 0
 	}
-	defer func() { l.record.desired.Forget() }()
+	defer func() { l.record.Desired().Forget() }()
 	_, d := l.firstDecision(ctx)
 	results := l.results(d)
-	r.countStates(l.record, statesOf(results))
-	report := r.Pipeline.Report(ctx, l.upstream, l.inputsRead(), l.record.desired, results, d.Leftovers, unrecorded(l), metav1.NewTime(l.now))
-	r.countVerdict(l.record, report.Verdict)
+	r.tally().States(l.record, statesOf(results))
+	report := r.Pipeline.Report(ctx, l.upstream, l.inputsRead(), l.record.Desired(), results, d.Leftovers, unrecorded(l), metav1.NewTime(l.now))
+	r.tally().Verdict(l.record, report.Verdict)
 	return 0
 }

@@ -1,41 +1,14 @@
 package reconcile
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
-
-// retryState delays attempts that failed, for one downstream or for the upstream itself: they wait and delay nothing else, and
-// a changed upstream does not wait.
-type retryState struct {
-	failures int
-	until    time.Time
-	digest   canonical.Sum
-}
-
-// fail records a failed attempt for an upstream with that digest and returns its delay: growing, with jitter, so that many that
-// failed together are not retried together.
-func (r *retryState) fail(minimum, maximum time.Duration, atLeast time.Duration, digest canonical.Sum, now time.Time) time.Duration {
-	delay := max(atLeast, decide.Backoff(minimum, maximum, r.failures))
-	delay += rand.N(delay/4 + 1)
-	r.failures++
-	r.until, r.digest = now.Add(delay), digest
-	return delay
-}
-
-// wait returns how long an upstream with that digest still has to wait; zero if it may be tried now.
-func (r retryState) wait(digest canonical.Sum, now time.Time) time.Duration {
-	if r.failures == 0 || r.digest != digest || !now.Before(r.until) {
-		return 0
-	}
-	return r.until.Sub(now)
-}
 
 // minNonZero is the earlier of two delays, where zero is none.
 func minNonZero(a, b time.Duration) time.Duration {
@@ -59,6 +32,22 @@ func (r *Reconciler) readFailed(ref operator.Ref, err error) time.Duration {
 	f := apply.Classify(err)
 	counters.Failure(r.Name, "", f.Reason)
 	r.logAt(f)("reading the upstream failed, will retry", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
-	retry := r.Pipeline.Config.Retry
-	return r.memory.missed(ref).fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), f.RetryAfter, canonical.Sum{}, r.time())
+	return r.memory.Missed(ref).Fail(r.spacing(), f.RetryAfter, canonical.Sum{}, r.time())
+}
+
+func (r *Reconciler) spacing() memory.Spacing { return memory.SpacingOf(r.Pipeline.Config.Retry) }
+
+// setDesired remembers a desired state. What has failed is ordered like its objects.
+func (r *reconciliation) setDesired(w *operator.Desired, digest canonical.Sum) {
+	from := r.record.SetDesired(w, digest)
+	if from == nil || len(r.failures) == 0 {
+		return
+	}
+	failures, backingOff := r.failures, r.backingOff
+	r.failures, r.backingOff = map[int]*operator.Failure{}, map[int]bool{}
+	for k, old := range from {
+		if failures[old] != nil {
+			r.failures[k], r.backingOff[k] = failures[old], backingOff[old]
+		}
+	}
 }

@@ -64,8 +64,8 @@ func (r *reconciliation) reportRow(state report.RowState) {
 	if r.Rows == nil || r.isGoneRow() {
 		return
 	}
-	hashes := make([]any, 0, len(r.record.desired.Objects))
-	for _, o := range r.record.desired.Objects {
+	hashes := make([]any, 0, len(r.record.Desired().Objects))
+	for _, o := range r.record.Desired().Objects {
 		hashes = append(hashes, o.Hash)
 	}
 	key, _, _ := unstructured.NestedFieldNoCopy(r.upstream.Object, "row", r.Pipeline.Config.Source.Key)

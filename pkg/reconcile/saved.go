@@ -24,9 +24,9 @@ func (r *reconciliation) hold(ctx context.Context) time.Duration {
 // save keeps the deletion of an upstream, of which all else is left as it is, from losing what the config keeps: guard holds what changes
 // downstreams, not what saves them. It returns after how long to try again.
 func (r *reconciliation) save(ctx context.Context) time.Duration {
-	finalizers := r.record.contests.get().finalizers
-	in := operator.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: r.hasFinalizer(), Leftovers: r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream())),
-		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now)}
+	finalizers := r.record.Contests.Get().Finalizers
+	in := operator.Input{Upstream: r.upstream, Desired: r.record.Desired(), HasFinalizer: r.hasFinalizer(), Leftovers: r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream())),
+		FinalizerSpaced: finalizers.Wait(r.record.Cause(), r.finalizerChange(), r.spacing(), r.now)}
 	d := decide.Save(r.Pipeline.Settings, in)
 	if d.Finalizer == operator.FinalizerAdd && !r.addFinalizer(ctx) {
 		return r.retryLater()
@@ -44,7 +44,7 @@ func (r *reconciliation) awaitDeletion(ctx context.Context) time.Duration {
 	if r.Cache.UpstreamUID(r.ref) != "" {
 		return after
 	}
-	return minNonZero(after, r.delay(&r.record.unusual.edit().waiting))
+	return minNonZero(after, r.delay(&r.record.Notes.Edit().Waiting))
 }
 
 // saveUnknown is save for an upstream of which nobody knows whether it is one. It is forgotten until its next event.

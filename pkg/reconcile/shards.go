@@ -33,7 +33,7 @@ func (r *reconciliation) enterShard(ctx context.Context) (acting context.Context
 	acting, leave, ok = r.enterShardOf(ctx, r.upstream.GetUID())
 	if !ok {
 		r.forget(r.ref)
-		r.readers.move(r.ref, r.record.inputRefs(), nil)
+		r.readers.move(r.ref, r.record.Inputs().Refs, nil)
 	}
 	return acting, leave, ok
 }
@@ -55,7 +55,7 @@ func (r *reconciliation) lacksShard(labels map[string]string) bool {
 // ForgetShard forgets the upstreams of a shard. No reconcile of it runs, but one may have looked up its upstream and be about to enter the shard.
 func (r *Reconciler) ForgetShard(shard int) {
 	r.cascades.ForgetAll(func(uid types.UID) bool { return r.Shards.Of(uid) == shard })
-	for ref, uid := range r.memory.uids() {
+	for ref, uid := range r.memory.UIDs() {
 		if r.Shards.Of(uid) == shard {
 			r.forget(ref)
 			if r.Rows != nil {

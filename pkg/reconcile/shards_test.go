@@ -42,7 +42,7 @@ func TestLostWhileAReconcileBegins(t *testing.T) {
 		var lost sync.WaitGroup
 		lost.Go(func() { r.ForgetShard(0) })
 		l.findInputs(t.Context())
-		l.record.setInputs(false, func(known *inputsMemory) { known.digest = l.inputsDigest })
+		l.record.SetRendered("", l.inputsDigest)
 		if i%2 == 0 {
 			lost.Wait()
 		}

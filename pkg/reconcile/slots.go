@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"time"
-
-	"github.com/corollary-dev/corollary/pkg/canonical"
 )
 
 // Upstreams whose rules or templates are expensive share a few slots of the process, so that their authors can occupy neither
@@ -23,7 +21,7 @@ func (r *reconciliation) acquireSlot() error {
 	if r.RenderSlots == nil || r.hasSlot {
 		return nil
 	}
-	r.record.isExpensive = true
+	r.record.Steps.IsExpensive = true
 	select {
 	case r.RenderSlots <- struct{}{}:
 		r.hasSlot = true
@@ -56,24 +54,9 @@ func noSlotDelay() time.Duration { return 500*time.Millisecond + rand.N(500*time
 // noteSlow notes that expressions or templates got no time to end, and returns after how long to try again. The upstream then needs a slot:
 // its author must not occupy all workers.
 func (r *reconciliation) noteSlow(what string) time.Duration {
-	slow := &r.record.unusual.edit().slow
-	if r.record.isExpensive = true; slow.failures == 0 {
+	slow := &r.record.Notes.Edit().Slow
+	if r.record.Steps.IsExpensive = true; !slow.HasFailed() {
 		r.warn("expressions or templates took too long, will retry", "upstream", r.ref.String(), "incomplete", what)
 	}
 	return r.delay(slow)
-}
-
-// noteQuick ends that.
-func (r *reconciliation) noteQuick() {
-	r.record.unusual.set(false, func(u *unusual) { u.slow = retryState{} })
-}
-
-// retrySlowRendering makes the next reconciliation render again what took too long.
-func (r *record) retrySlowRendering(now time.Time) {
-	at := r.unusual.get().renderAgainAt
-	if at.IsZero() || now.Before(at) {
-		return
-	}
-	r.unusual.edit().renderAgainAt = time.Time{}
-	r.version, r.digest = "", canonical.Sum{}
 }

@@ -5,18 +5,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/corollary-dev/corollary/pkg/canonical"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
 func TestPlaces(t *testing.T) {
 	s := &Reconciler{SlotWait: time.Minute, RenderSlots: make(chan struct{}, 1)}
-	first, second := &reconciliation{Reconciler: s, record: &record{}}, &reconciliation{Reconciler: s, record: &record{}}
+	first, second := &reconciliation{Reconciler: s, record: &memory.Upstream{}}, &reconciliation{Reconciler: s, record: &memory.Upstream{}}
 	for range 2 {
 		if err := first.acquireSlot(); err != nil {
 			t.Fatalf("a free place is not given, or twice: %v", err)
 		}
 	}
-	if err := second.acquireSlot(); !errors.Is(err, errNoSlot) || !second.noSlot || !second.record.isExpensive {
+	if err := second.acquireSlot(); !errors.Is(err, errNoSlot) || !second.noSlot || !second.record.Steps.IsExpensive {
 		t.Errorf("with no place left: %v, %+v", err, second)
 	}
 	first.releaseSlot()
@@ -24,7 +24,7 @@ func TestPlaces(t *testing.T) {
 	if second.acquireSlot() != nil || !second.hasSlot {
 		t.Error("the place that was given back is not given again")
 	}
-	begun, done := &reconciliation{Reconciler: s, record: &record{}, begun: true}, make(chan error)
+	begun, done := &reconciliation{Reconciler: s, record: &memory.Upstream{}, begun: true}, make(chan error)
 	go func() { done <- begun.acquireSlot() }()
 	second.releaseSlot()
 	if err := <-done; err != nil {
@@ -33,22 +33,10 @@ func TestPlaces(t *testing.T) {
 	if len(s.RenderSlots) != 1 {
 		t.Errorf("%d places are taken, one look has one", len(s.RenderSlots))
 	}
-	free := &reconciliation{Reconciler: &Reconciler{}, record: &record{}}
+	free := &reconciliation{Reconciler: &Reconciler{}, record: &memory.Upstream{}}
 	for range 2 {
 		if err := free.acquireSlot(); err != nil {
 			t.Errorf("a survey has as many places as it needs: %v", err)
 		}
-	}
-}
-
-func TestTooSlowIsTriedAgain(t *testing.T) {
-	now := time.Now()
-	r := &record{version: "1", digest: canonical.Sum{1}}
-	r.unusual.edit().renderAgainAt = now
-	if r.retrySlowRendering(now.Add(-time.Second)); r.version != "1" {
-		t.Error("it is rendered again at once")
-	}
-	if r.retrySlowRendering(now); r.version != "" || r.digest != (canonical.Sum{}) || !r.unusual.get().renderAgainAt.IsZero() {
-		t.Error("it is not rendered again")
 	}
 }

@@ -36,7 +36,8 @@ func statusDigest(s *operator.Settings, want map[string]any) string {
 // the status.
 func (r *reconciliation) causeOf(results []operator.Result, leftovers []operator.Outcome) canonical.Sum {
 	others := canonical.Digest(report.OthersStatus(r.Pipeline.Settings, r.upstream))
-	cause := []any{string(r.record.externalDigest[:]), string(r.inputsDigest[:]), string(others[:])}
+	because := r.record.Cause()
+	cause := []any{string(because[:]), string(r.inputsDigest[:]), string(others[:])}
 	for _, result := range results {
 		item := []any{string(result.Outcome.State), result.Unseen}
 		if result.Failure != nil {
@@ -58,7 +59,8 @@ func (r *reconciliation) causeOf(results []operator.Result, leftovers []operator
 
 // causeOfDeletion is causeOf for an upstream that is being deleted, whose status does not depend on itself.
 func (r *reconciliation) causeOfDeletion(report report.Report) canonical.Sum {
-	cause := []any{string(r.record.externalDigest[:])}
+	because := r.record.Cause()
+	cause := []any{string(because[:])}
 	for _, f := range report.Facts {
 		cause = append(cause, f.Name, f.Reason, f.Message)
 	}
@@ -67,11 +69,11 @@ func (r *reconciliation) causeOfDeletion(report report.Report) canonical.Sum {
 
 // statusContenders says why writes of the status do not last.
 func (r *reconciliation) statusContenders(wanted report.Report, saying string) string {
-	if c := r.record.contests.get().status; saying == c.written {
-		if c.writers == "" {
+	if c := r.record.Contests.Get().Status; saying == c.Written {
+		if c.Writers == "" {
 			return "another writer keeps overwriting the status; it is written with growing delay"
 		}
-		return fmt.Sprintf("another writer keeps overwriting the status; it is written with growing delay: its fields are written by %s", c.writers)
+		return fmt.Sprintf("another writer keeps overwriting the status; it is written with growing delay: its fields are written by %s", c.Writers)
 	}
 	fields := report.ChangedFields(r.Pipeline.Settings, r.upstream, wanted.Status)
 	if len(fields) == 0 {
@@ -82,25 +84,12 @@ func (r *reconciliation) statusContenders(wanted report.Report, saying string) s
 
 // findStatusWriters reads who overwrites the status, before our write takes the fields back, once that is contested.
 func (r *reconciliation) findStatusWriters(ctx context.Context, saying string) {
-	c := r.record.contests.get().status
-	if c.unsettled < contestedAfter-1 || c.written != saying {
+	if !r.record.Contests.Get().Status.IsContested(saying) {
 		return
 	}
 	if up, err := r.client.Get(ctx, r.UpstreamTarget(r.ref)); err == nil {
-		r.record.contests.edit().status.writers = statusWriters(up, r.Pipeline.Config.Conventions.FieldManager)
+		r.record.Contests.Edit().Status.Writers = statusWriters(up, r.Pipeline.Config.Conventions.FieldManager)
 	}
-}
-
-// upstreamContests are about the writes to the status and to the finalizers.
-type upstreamContests struct {
-	status     statusContest
-	finalizers contest
-}
-
-// statusContest is about the writes to a status.
-type statusContest struct {
-	contest
-	writers string // the other writers, as of our last write
 }
 
 // statusWriters are the other managers of status fields.

@@ -41,20 +41,20 @@ func (r *Reconciler) NoteNamespaceLeft(left bool, names ...operator.Ref) {
 
 // IsEcho reports whether an event of an upstream is about our own write, which needs no work.
 func (r *Reconciler) IsEcho(ref operator.Ref, uid types.UID, version string) bool {
-	rec := r.memory.peek(ref)
-	return rec != nil && rec.isEcho(uid, version)
+	rec := r.memory.Peek(ref)
+	return rec != nil && rec.IsEcho(uid, version)
 }
 
 // IsEchoOf is IsEcho for an object that an upstream owns, in the watch of downstream i, or BeforeIndex.
 func (r *Reconciler) IsEchoOf(i int, ref operator.Ref, live *drift.Live) bool {
-	rec := r.memory.peek(ref)
-	return rec != nil && rec.isEchoOf(i, live)
+	rec := r.memory.Peek(ref)
+	return rec != nil && rec.IsEchoOf(i, live)
 }
 
 // NoteDownstreamGone records that the watch of downstream i, or BeforeIndex, no longer shows an object that an upstream owns.
 func (r *Reconciler) NoteDownstreamGone(i int, ref operator.Ref, uid types.UID) {
-	if rec := r.memory.peek(ref); rec != nil {
-		rec.noteUnwatched(i, uid)
+	if rec := r.memory.Peek(ref); rec != nil {
+		rec.NoteUnwatched(i, uid)
 	}
 }
 

@@ -1,4 +1,4 @@
-package reconcile
+package memory
 
 import (
 	"strconv"
@@ -11,7 +11,7 @@ import (
 // TestContest plays a minute in which something calls for a write every 10 ms, with the default delays.
 func TestContest(t *testing.T) {
 	t.Parallel()
-	s := spacing{5 * time.Second, 5 * time.Minute}
+	s := Spacing{5 * time.Second, 5 * time.Minute}
 	cause := func(n int) canonical.Sum { return canonical.Digest(strconv.Itoa(n)) }
 	for _, row := range []struct {
 		name, reason string
@@ -28,7 +28,7 @@ func TestContest(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			var c contest
+			var c Contest
 			now, writes, last := time.Unix(0, 0), 0, ""
 			for step := range 6000 {
 				now = now.Add(10 * time.Millisecond)
@@ -36,8 +36,8 @@ func TestContest(t *testing.T) {
 				if row.name == "input" && what == last {
 					continue // in sync
 				}
-				if c.wait(because, what, s, now) == 0 {
-					c.write(because, what, s, now)
+				if c.Wait(because, what, s, now) == 0 {
+					c.Write(because, what, s, now)
 					last = what
 					writes++
 				}
@@ -52,24 +52,24 @@ func TestContest(t *testing.T) {
 // TestContestEnds: what settled once begins anew, and progress that takes its time is no contest.
 func TestContestEnds(t *testing.T) {
 	t.Parallel()
-	s := spacing{5 * time.Second, 5 * time.Minute}
-	var c contest
+	s := Spacing{5 * time.Second, 5 * time.Minute}
+	var c Contest
 	now := time.Unix(0, 0)
 	for range 20 {
-		c.write(canonical.Sum{}, "h", s, now)
+		c.Write(canonical.Sum{}, "h", s, now)
 	}
-	if w := c.wait(canonical.Sum{}, "h", s, now); w != 5*time.Minute {
+	if w := c.Wait(canonical.Sum{}, "h", s, now); w != 5*time.Minute {
 		t.Errorf("the delay is %s", w)
 	}
-	if w := c.wait(canonical.Sum{}, "h", s, now.Add(11*time.Minute)); w != 0 {
+	if w := c.Wait(canonical.Sum{}, "h", s, now.Add(11*time.Minute)); w != 0 {
 		t.Errorf("after it stood for longer than anybody needs to undo it, it still waits %s", w)
 	}
-	c = contest{}
+	c = Contest{}
 	for i := range 100 {
-		if w := c.wait(canonical.Sum{}, strconv.Itoa(i), s, now); w != 0 {
+		if w := c.Wait(canonical.Sum{}, strconv.Itoa(i), s, now); w != 0 {
 			t.Fatalf("step %d of a slow rollout waits %s", i, w)
 		}
-		c.write(canonical.Sum{}, strconv.Itoa(i), s, now)
+		c.Write(canonical.Sum{}, strconv.Itoa(i), s, now)
 		now = now.Add(11 * time.Second)
 	}
 }
@@ -77,12 +77,12 @@ func TestContestEnds(t *testing.T) {
 // TestRemovalsAreBounded: a mass deletion is not remembered forever.
 func TestRemovalsAreBounded(t *testing.T) {
 	t.Parallel()
-	var r removals
-	s := spacing{time.Second, time.Minute}
+	var r Removals
+	s := Spacing{time.Second, time.Minute}
 	now := time.Unix(0, 0)
 	for i := range 10 * manyRemovals {
 		now = now.Add(time.Second)
-		r.write(place{downstream: i}, s, now)
+		r.Write(Place{Downstream: i}, s, now)
 	}
 	if len(r.by) > manyRemovals {
 		t.Errorf("%d places are remembered", len(r.by))
@@ -92,17 +92,17 @@ func TestRemovalsAreBounded(t *testing.T) {
 // TestManyRemovalsAreContested: whoever makes very many objects anew is not followed faster than whoever makes one anew.
 func TestManyRemovalsAreContested(t *testing.T) {
 	t.Parallel()
-	var r removals
-	s := spacing{time.Second, time.Minute}
+	var r Removals
+	s := Spacing{time.Second, time.Minute}
 	now := time.Unix(0, 0)
 	for range contestedAfter + 1 {
 		now = now.Add(time.Second)
 		for i := range 3 * manyRemovals {
-			r.write(place{downstream: i}, s, now)
+			r.Write(Place{Downstream: i}, s, now)
 		}
 	}
 	for i := range 3 * manyRemovals {
-		if r.wait(place{downstream: i}, s, now) == 0 {
+		if r.Wait(Place{Downstream: i}, s, now) == 0 {
 			t.Fatalf("the object at place %d was removed %d times in a row, and the next removal does not wait", i, contestedAfter+1)
 		}
 	}

@@ -1,11 +1,8 @@
-package reconcile
+package memory
 
 import (
 	"testing"
 	"time"
-	"unique"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -29,28 +26,26 @@ func TestResponseCountsUntilItsWatchCatchesUp(t *testing.T) {
 		{reason: "the watch of another downstream, while the desired objects are not known", watch: 0, parked: true, counts: true},
 		{reason: "the watch of deletion.before", watch: operator.BeforeIndex, counts: true},
 	} {
-		for event, tell := range map[string]func(*Reconciler, operator.Ref){
-			"shows it": func(r *Reconciler, up operator.Ref) {
-				if echo := r.IsEchoOf(row.watch, up, live); echo == row.counts {
+		for event, tell := range map[string]func(*Upstream){
+			"shows it": func(u *Upstream) {
+				if echo := u.IsEchoOf(row.watch, live); echo == row.counts {
 					t.Errorf("%s shows it: the event needs no work: %t", row.reason, echo)
 				}
 			},
-			"shows it gone": func(r *Reconciler, up operator.Ref) { r.NoteDownstreamGone(row.watch, up, live.UID) },
+			"shows it gone": func(u *Upstream) { u.NoteUnwatched(row.watch, live.UID) },
 		} {
-			r, up := &Reconciler{}, operator.Ref{Namespace: "ns", Name: "up"}
-			rec := r.memory.record(up, types.UID("of up"))
-			s := slot{downstream: 1, item: at}
-			if rec.desired = (&operator.Desired{}); row.parked {
-				rec.park(&objectMemory{slot: s, read: rare[response]{&response{live, now.Add(freshFor)}}})
-			} else {
-				rec.objects = []*objectMemory{{slot: s}}
-				rec.remember(0, live, now)
-			}
-			tell(r, up)
+			u, s := &Upstream{}, slot{downstream: 1, item: at}
 			if row.parked {
-				rec.objects = []*objectMemory{rec.parked[s]}
+				u.park(&Object{slot: s, read: Rare[response]{&response{live, now.Add(FreshFor)}}})
+			} else {
+				u.list = []*Object{{slot: s}}
+				u.Remember(0, live, now)
 			}
-			if have, _ := rec.latest(0, at, func() *drift.Live { return nil }, now); (have != nil) != row.counts {
+			tell(u)
+			if row.parked {
+				u.list = []*Object{u.parked[s]}
+			}
+			if have, _ := u.Latest(0, at, func() *drift.Live { return nil }, now); (have != nil) != row.counts {
 				t.Errorf("%s %s: the response counts: %t", row.reason, event, have != nil)
 			}
 		}
@@ -64,38 +59,39 @@ func TestEventOfAResponseThatNoLongerCounts(t *testing.T) {
 	now, up := time.Now(), operator.Ref{Namespace: "ns", Name: "up"}
 	for _, row := range []struct {
 		reason string
-		keep   func(*record, response)
+		keep   func(*Upstream, response)
 	}{
-		{"of a desired object", func(rec *record, to response) {
-			rec.objects = []*objectMemory{{slot: slot{downstream: 1}, read: rare[response]{&to}}}
+		{"of a desired object", func(u *Upstream, to response) {
+			u.list = []*Object{{slot: slot{downstream: 1}, read: Rare[response]{&to}}}
 		}},
-		{"while the desired objects are not known", func(rec *record, to response) {
-			rec.park(&objectMemory{slot: slot{downstream: 1}, read: rare[response]{&to}})
+		{"while the desired objects are not known", func(u *Upstream, to response) {
+			u.park(&Object{slot: slot{downstream: 1}, read: Rare[response]{&to}})
 		}},
-		{"of an object that is not desired any more", func(rec *record, to response) {
-			rec.park(&objectMemory{slot: slot{downstream: 1, item: operator.Ref{Name: "a"}}, read: rare[response]{&to}})
-			rec.align()
+		{"of an object that is not desired any more", func(u *Upstream, to response) {
+			u.park(&Object{slot: slot{downstream: 1, item: operator.Ref{Name: "a"}}, read: Rare[response]{&to}})
+			u.SetDesired(u.desired, u.digest)
 		}},
 	} {
-		for after, counts := range map[time.Duration]bool{0: true, freshFor: false} {
-			r := &Reconciler{}
-			rec := r.memory.record(up, types.UID("of up"))
-			rec.desired, rec.inSync = &operator.Desired{}, unique.Make(status.Verdict{})
-			if !r.IsUnaffected(up) || !r.IsInSync(up, "of up") || r.IsInSync(up, "") {
+		for after, counts := range map[time.Duration]bool{0: true, FreshFor: false} {
+			var m Upstreams
+			u := m.Recall(up, "of up")
+			u.desired = &operator.Desired{}
+			u.NoteInSync(status.Verdict{})
+			if !u.IsInSync() || !m.PeekAt(up, "of up").IsInSync() || m.PeekAt(up, "").IsInSync() {
 				t.Error("an upstream in sync is not")
 			}
-			row.keep(rec, response{live, now.Add(freshFor)})
+			row.keep(u, response{live, now.Add(FreshFor)})
 			// The watch may jump from what the cache had to another state that is the same, and show nothing in between.
-			if r.IsUnaffected(up) || r.IsInSync(up, "of up") {
+			if u.IsInSync() {
 				t.Errorf("%s: it is in sync, although it was decided by a response", row.reason)
 			}
-			if shown := len(rec.unshown(2, now.Add(after))[1]) == 1; shown != counts {
+			if shown := len(u.Unshown(2, func(Place) *drift.Live { return nil }, now.Add(after))[1]) == 1; shown != counts {
 				t.Errorf("%s, after %s: it is shown: %t", row.reason, after, shown)
 			}
-			if echo := r.IsEchoOf(1, up, live); echo != counts {
+			if echo := u.IsEchoOf(1, live); echo != counts {
 				t.Errorf("%s, after %s: its event is an echo: %t", row.reason, after, echo)
 			}
-			if !r.IsUnaffected(up) {
+			if !u.IsInSync() {
 				t.Errorf("%s, after %s: it is not in sync, although no response counts any more", row.reason, after)
 			}
 		}
