@@ -405,9 +405,9 @@ func (r *Restore) renames() (list []contents.Rename) {
 	return list
 }
 
-func only[T any](list []T, is func(T) bool) bool {
-	i := slices.IndexFunc(list, is)
-	return i >= 0 && !slices.ContainsFunc(list[i+1:], is)
+func only[T any](list []T, meets func(T) bool) bool {
+	i := slices.IndexFunc(list, meets)
+	return i >= 0 && !slices.ContainsFunc(list[i+1:], meets)
 }
 
 // rights are those that the writes of a plan need.

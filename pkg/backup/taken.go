@@ -45,8 +45,8 @@ func (p *pass) checkTaken(ctx context.Context, u, want, existing *unstructured.U
 // is not restored elsewhere.
 func (p *pass) isOthers(u, want, existing *unstructured.Unstructured) bool {
 	operators := p.everyOperator()
-	was := slices.DeleteFunc(contents.Owners(u, operators), p.isMoved)
-	owners := slices.Concat(contents.Owners(want, operators), was)
+	before := slices.DeleteFunc(contents.Owners(u, operators), p.isMoved)
+	owners := slices.Concat(contents.Owners(want, operators), before)
 	return !slices.ContainsFunc(contents.Owners(existing, operators), func(o contents.Owner) bool { return slices.ContainsFunc(owners, o.Is) })
 }
 

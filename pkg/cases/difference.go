@@ -74,9 +74,9 @@ func (w treeWriter) maskedPair(path []string, wanted, actual any) (any, any) {
 	case path[1] == "downstreams" && len(path) == 2:
 		a, b = maps.Clone(a), maps.Clone(b)
 		for name := range both(a, b) {
-			was, is := w.maskedPair(append(path[:2:2], name), a[name], b[name])
-			setIn(a, name, was)
-			setIn(b, name, is)
+			before, after := w.maskedPair(append(path[:2:2], name), a[name], b[name])
+			setIn(a, name, before)
+			setIn(b, name, after)
 		}
 	case path[1] == "downstreams" && w.words[path[2]] != nil:
 		a, b = w.maskedDocuments(w.words[path[2]], a, b)
@@ -98,23 +98,23 @@ func setIn(m map[string]any, key string, value any) {
 // maskedDocuments masks the documents, or some fields of them, in two parts of a result.
 func (w treeWriter) maskedDocuments(words redact.Words, a, b map[string]any) (map[string]any, map[string]any) {
 	a, b = maps.Clone(a), maps.Clone(b)
-	was, _ := a["objects"].(map[string]any)
-	is, _ := b["objects"].(map[string]any)
-	if was, is = maps.Clone(was), maps.Clone(is); len(was)+len(is) > 0 {
-		for name := range both(was, is) {
-			x, _ := was[name].(map[string]any)
-			y, _ := is[name].(map[string]any)
+	before, _ := a["objects"].(map[string]any)
+	after, _ := b["objects"].(map[string]any)
+	if before, after = maps.Clone(before), maps.Clone(after); len(before)+len(after) > 0 {
+		for name := range both(before, after) {
+			x, _ := before[name].(map[string]any)
+			y, _ := after[name].(map[string]any)
 			x, y = w.maskedDocuments(words, x, y)
-			setIn(was, name, x)
-			setIn(is, name, y)
+			setIn(before, name, x)
+			setIn(after, name, y)
 		}
-		setIn(a, "objects", was)
-		setIn(b, "objects", is)
+		setIn(a, "objects", before)
+		setIn(b, "objects", after)
 	}
 	for _, key := range []string{"document", "fields"} {
-		was, is := words.Pair(a[key], b[key])
-		setIn(a, key, was)
-		setIn(b, key, is)
+		before, after := words.Pair(a[key], b[key])
+		setIn(a, key, before)
+		setIn(b, key, after)
 	}
 	return a, b
 }

@@ -79,7 +79,7 @@ func (o *outcome) Decided(in operator.Input, d operator.Decision) {
 		o.decided = make([]operator.Outcome, len(d.Outcomes))
 	}
 	for i, out := range d.Outcomes {
-		if was := o.decided[i]; !writes(was) || !o.written[pathOf(&o.pipeline.Downstreams[was.Downstream].Kind, was.Target)] {
+		if before := o.decided[i]; !writes(before) || !o.written[pathOf(&o.pipeline.Downstreams[before.Downstream].Kind, before.Target)] {
 			o.decided[i] = out
 		}
 	}

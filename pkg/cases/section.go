@@ -119,11 +119,11 @@ func (s section) text(key string) string {
 
 func (s section) truth(key string) bool {
 	v, there := s.value[key]
-	is, ok := v.(bool)
+	flag, ok := v.(bool)
 	if there && !ok {
 		s.wrong(key, "true or false")
 	}
-	return is
+	return flag
 }
 
 func (s section) mapAt(key string) map[string]any {

@@ -37,23 +37,23 @@ func limitOf(f *float64, exclusive, integers, upper bool) *bound {
 }
 
 // isNarrower reports whether some value is within the first limit and not within the second one.
-func isNarrower(was, is *bound, upper bool) bool {
+func isNarrower(before, after *bound, upper bool) bool {
 	switch {
-	case is == nil:
+	case after == nil:
 		return false
-	case was == nil:
+	case before == nil:
 		return true
-	case was.at == is.at:
-		return is.open && !was.open
+	case before.at == after.at:
+		return after.open && !before.open
 	}
-	return (was.at < is.at) != upper
+	return (before.at < after.at) != upper
 }
 
 // bounds compares what a value itself may be. integers: it is a whole number.
 func (c *comparison) bounds(path string, from, to *structuralschema.ValueValidation, integers bool) {
 	for _, b := range []struct {
 		name            string
-		was, is         *float64
+		before, after   *float64
 		wasOpen, isOpen bool
 		integers, upper bool
 	}{
@@ -61,18 +61,18 @@ func (c *comparison) bounds(path string, from, to *structuralschema.ValueValidat
 		{"Maximum", from.Maximum, to.Maximum, from.ExclusiveMaximum, to.ExclusiveMaximum, integers, true},
 	} {
 		switch {
-		case !isNarrower(limitOf(b.was, b.wasOpen, b.integers, b.upper), limitOf(b.is, b.isOpen, b.integers, b.upper), b.upper):
-		case b.was != nil && *b.was == *b.is:
+		case !isNarrower(limitOf(b.before, b.wasOpen, b.integers, b.upper), limitOf(b.after, b.isOpen, b.integers, b.upper), b.upper):
+		case b.before != nil && *b.before == *b.after:
 			c.narrowed(path, "exclusive%s was added", b.name)
 		default:
-			c.narrowed(path, "%s was %s and is %s", strings.ToLower(b.name), showBound(b.was), showBound(b.is))
+			c.narrowed(path, "%s was %s and is %s", strings.ToLower(b.name), showBound(b.before), showBound(b.after))
 		}
 	}
 	none := float64(0)
 	for _, b := range []struct {
-		name    string
-		was, is *float64
-		upper   bool
+		name          string
+		before, after *float64
+		upper         bool
 	}{
 		{"minLength", cmp.Or(float(from.MinLength), &none), float(to.MinLength), false},
 		{"maxLength", float(from.MaxLength), float(to.MaxLength), true},
@@ -81,8 +81,8 @@ func (c *comparison) bounds(path string, from, to *structuralschema.ValueValidat
 		{"minProperties", cmp.Or(float(from.MinProperties), &none), float(to.MinProperties), false},
 		{"maxProperties", float(from.MaxProperties), float(to.MaxProperties), true},
 	} {
-		if isNarrower(limitOf(b.was, false, true, b.upper), limitOf(b.is, false, true, b.upper), b.upper) {
-			c.narrowed(path, "%s was %s and is %s", b.name, showBound(b.was), showBound(b.is))
+		if isNarrower(limitOf(b.before, false, true, b.upper), limitOf(b.after, false, true, b.upper), b.upper) {
+			c.narrowed(path, "%s was %s and is %s", b.name, showBound(b.before), showBound(b.after))
 		}
 	}
 	c.forms(path, from, to, integers)
@@ -133,11 +133,11 @@ func (c *comparison) enum(path string, from, to []structuralschema.JSON) {
 		c.narrowed(path, "enum was added, with %s", showAll(to))
 		return
 	}
-	gone := slices.DeleteFunc(slices.Clone(from), func(was structuralschema.JSON) bool {
-		return slices.ContainsFunc(to, func(is structuralschema.JSON) bool { return show(was.Object) == show(is.Object) })
+	removed := slices.DeleteFunc(slices.Clone(from), func(before structuralschema.JSON) bool {
+		return slices.ContainsFunc(to, func(after structuralschema.JSON) bool { return show(before.Object) == show(after.Object) })
 	})
-	if len(gone) > 0 {
-		c.narrowed(path, "enum has lost %s", showAll(gone))
+	if len(removed) > 0 {
+		c.narrowed(path, "enum has lost %s", showAll(removed))
 	}
 }
 
@@ -156,12 +156,12 @@ func (c *comparison) combined(path string, from, to *structuralschema.ValueValid
 			func(v structuralschema.NestedValueValidation) bool { return v.ForbiddenGenerics.Type != "" },
 		)
 	}
-	was, is := alternatives(from.AnyOf), alternatives(to.AnyOf)
+	before, after := alternatives(from.AnyOf), alternatives(to.AnyOf)
 	changed := []string{}
 	if slices.ContainsFunc(to.AllOf, lacks(from.AllOf)) {
 		changed = append(changed, "allOf")
 	}
-	if len(is) > 0 && (len(was) == 0 || slices.ContainsFunc(was, lacks(is))) {
+	if len(after) > 0 && (len(before) == 0 || slices.ContainsFunc(before, lacks(after))) {
 		changed = append(changed, "anyOf")
 	}
 	if len(to.OneOf) > 0 && !reflect.DeepEqual(from.OneOf, to.OneOf) {

@@ -124,51 +124,52 @@ func find(d *definition, version string) *apiextensionsv1.CustomResourceDefiniti
 
 // names compares what belongs to the definition as a whole.
 func (d *differ) names() {
-	was, is := d.old.Spec, d.new.Spec
+	before, after := d.old.Spec, d.new.Spec
 	const recreate = "give the new kind another name, and copy the objects"
-	if was.Scope != is.Scope {
+	if before.Scope != after.Scope {
 		d.add(
 			"",
 			"spec.scope",
 			Breaking,
-			fmt.Sprintf("the scope was %s and is %s: the API server refuses the change", was.Scope, is.Scope),
+			fmt.Sprintf("the scope was %s and is %s: the API server refuses the change", before.Scope, after.Scope),
 			recreate,
 		)
 	}
-	if was.Group != is.Group {
+	if before.Group != after.Group {
 		d.add(
 			"",
 			"spec.group",
 			Breaking,
-			fmt.Sprintf("the group was %s and is %s: the API server refuses the change", was.Group, is.Group),
+			fmt.Sprintf("the group was %s and is %s: the API server refuses the change", before.Group, after.Group),
 			recreate,
 		)
 	}
-	if was.Names.Kind != is.Names.Kind {
+	if before.Names.Kind != after.Names.Kind {
 		d.add(
 			"",
 			"spec.names.kind",
 			Breaking,
-			fmt.Sprintf("the kind was %s and is %s: the API server refuses the change", was.Names.Kind, is.Names.Kind),
+			fmt.Sprintf("the kind was %s and is %s: the API server refuses the change", before.Names.Kind, after.Names.Kind),
 			recreate,
 		)
 	}
-	for _, name := range []struct{ path, was, is, users string }{
-		{"spec.names.listKind", cmp.Or(was.Names.ListKind, was.Names.Kind+"List"), cmp.Or(is.Names.ListKind, is.Names.Kind+"List"), "clients"},
-		{"spec.names.singular", cmp.Or(was.Names.Singular, strings.ToLower(was.Names.Kind)),
-			cmp.Or(is.Names.Singular, strings.ToLower(is.Names.Kind)), "commands"},
+	for _, name := range []struct{ path, before, after, users string }{
+		{"spec.names.listKind", cmp.Or(before.Names.ListKind, before.Names.Kind+"List"),
+			cmp.Or(after.Names.ListKind, after.Names.Kind+"List"), "clients"},
+		{"spec.names.singular", cmp.Or(before.Names.Singular, strings.ToLower(before.Names.Kind)),
+			cmp.Or(after.Names.Singular, strings.ToLower(after.Names.Kind)), "commands"},
 	} {
-		if name.was != name.is && was.Names.Kind == is.Names.Kind {
+		if name.before != name.after && before.Names.Kind == after.Names.Kind {
 			d.add("", name.path, Breaking,
-				fmt.Sprintf("it was %s and is %s: %s that use the old name fail", name.was, name.is, name.users), "keep it")
+				fmt.Sprintf("it was %s and is %s: %s that use the old name fail", name.before, name.after, name.users), "keep it")
 		}
 	}
-	for _, name := range was.Names.ShortNames {
-		if !slices.Contains(is.Names.ShortNames, name) {
+	for _, name := range before.Names.ShortNames {
+		if !slices.Contains(after.Names.ShortNames, name) {
 			d.add("", "spec.names.shortNames", Breaking, fmt.Sprintf("the short name %s was removed: commands that use it fail", name), "keep it")
 		}
 	}
-	if was.PreserveUnknownFields && !is.PreserveUnknownFields {
+	if before.PreserveUnknownFields && !after.PreserveUnknownFields {
 		d.add("", "spec.preserveUnknownFields", Conversion, "preserveUnknownFields was taken away: fields that no schema declares are dropped",
 			"declare the fields, or set x-kubernetes-preserve-unknown-fields: true where they are")
 	}
@@ -176,10 +177,10 @@ func (d *differ) names() {
 
 // conversion compares how one version is made of another.
 func (d *differ) conversion() {
-	was, is := strategy(d.old), strategy(d.new)
+	before, after := strategy(d.old), strategy(d.new)
 	switch {
-	case was == is:
-	case is == apiextensionsv1.WebhookConverter:
+	case before == after:
+	case after == apiextensionsv1.WebhookConverter:
 		d.add(
 			"",
 			"spec.conversion.strategy",
@@ -202,53 +203,53 @@ func strategy(d *definition) apiextensionsv1.ConversionStrategyType {
 }
 
 // version compares the two states of one version, the second nil where it was removed.
-func (d *differ) version(was, is *apiextensionsv1.CustomResourceDefinitionVersion) {
-	isStored := was.Storage // of a file nothing more is known
+func (d *differ) version(before, after *apiextensionsv1.CustomResourceDefinitionVersion) {
+	isStored := before.Storage // of a file nothing more is known
 	if len(d.old.Status.StoredVersions) > 0 {
-		isStored = slices.Contains(d.old.Status.StoredVersions, was.Name)
+		isStored = slices.Contains(d.old.Status.StoredVersions, before.Name)
 	}
 	switch {
-	case is == nil && isStored:
+	case after == nil && isStored:
 		d.add(
-			was.Name,
+			before.Name,
 			"spec.versions",
 			Breaking,
 			"the version was removed, and objects are stored in it: the API server refuses that while status.storedVersions names it",
-			"make another version the stored one, run corollary migrate "+d.old.Name+" --leaving "+was.Name+", then remove it",
+			"make another version the stored one, run corollary migrate "+d.old.Name+" --leaving "+before.Name+", then remove it",
 		)
 		return
-	case is == nil && was.Served:
+	case after == nil && before.Served:
 		d.add(
-			was.Name,
+			before.Name,
 			"spec.versions",
 			Breaking,
 			"the version was removed: clients that use it are answered 404, and managers that applied in it fail at their next apply",
 			"set served: false first, and look who uses it: corollary crd usage "+d.old.Name,
 		)
 		return
-	case is == nil:
-		d.add(was.Name, "spec.versions", Compatible, "the version was removed; it was not served", "")
+	case after == nil:
+		d.add(before.Name, "spec.versions", Compatible, "the version was removed; it was not served", "")
 		return
-	case was.Served && !is.Served:
-		d.add(was.Name, "served", Breaking, "the version is not served any more: clients that use it are answered 404",
+	case before.Served && !after.Served:
+		d.add(before.Name, "served", Breaking, "the version is not served any more: clients that use it are answered 404",
 			"deprecate it first, and look who uses it: corollary crd usage "+d.old.Name)
 	}
-	if is.Storage && !was.Storage {
-		d.add(was.Name, "storage", Compatible, "the version is the stored one now: objects stay stored as they are until they are written",
+	if after.Storage && !before.Storage {
+		d.add(before.Name, "storage", Compatible, "the version is the stored one now: objects stay stored as they are until they are written",
 			"corollary migrate "+d.old.Name)
 		d.changes[len(d.changes)-1].Rollback = "the old definition can only be applied with this version in spec.versions"
 	}
-	d.subresources(was, is)
-	d.schema(was.Name)
+	d.subresources(before, after)
+	d.schema(before.Name)
 }
 
-func (d *differ) subresources(was, is *apiextensionsv1.CustomResourceDefinitionVersion) {
+func (d *differ) subresources(older, newer *apiextensionsv1.CustomResourceDefinitionVersion) {
 	none := &apiextensionsv1.CustomResourceSubresources{}
-	before, after := cmp.Or(was.Subresources, none), cmp.Or(is.Subresources, none)
+	before, after := cmp.Or(older.Subresources, none), cmp.Or(newer.Subresources, none)
 	switch {
 	case before.Status != nil && after.Status == nil:
 		d.add(
-			was.Name,
+			older.Name,
 			"subresources.status",
 			Breaking,
 			"the status subresource was removed: controllers that write it are answered 404, and whoever "+
@@ -256,22 +257,23 @@ func (d *differ) subresources(was, is *apiextensionsv1.CustomResourceDefinitionV
 			"keep it",
 		)
 	case before.Status == nil && after.Status != nil:
-		d.add(was.Name, "subresources.status", Breaking, "the status subresource was added: a status that is written with the object is ignored",
+		d.add(older.Name, "subresources.status", Breaking,
+			"the status subresource was added: a status that is written with the object is ignored",
 			"have its writers use the subresource, from a new version on")
 	}
 	if before.Scale != nil && !reflect.DeepEqual(before.Scale, after.Scale) {
 		d.add(
-			was.Name,
+			older.Name,
 			"subresources.scale",
 			Breaking,
 			"the scale subresource was removed or changed: autoscalers and kubectl scale fail or scale another field",
 			"keep it",
 		)
 	}
-	for _, f := range was.SelectableFields {
-		if !slices.Contains(is.SelectableFields, f) {
+	for _, f := range older.SelectableFields {
+		if !slices.Contains(newer.SelectableFields, f) {
 			d.add(
-				was.Name,
+				older.Name,
 				"selectableFields",
 				Breaking,
 				fmt.Sprintf("%s cannot be selected any more: watches that select by it fail", f.JSONPath),
@@ -282,10 +284,10 @@ func (d *differ) subresources(was, is *apiextensionsv1.CustomResourceDefinitionV
 }
 
 // lint reports what is wrong with a version itself, where it was not before.
-func (d *differ) lint(was, is *apiextensionsv1.CustomResourceDefinitionVersion) {
-	if is.Storage && !is.Served && (was == nil || !was.Storage || was.Served) {
+func (d *differ) lint(before, after *apiextensionsv1.CustomResourceDefinitionVersion) {
+	if after.Storage && !after.Served && (before == nil || !before.Storage || before.Served) {
 		d.add(
-			is.Name,
+			after.Name,
 			"storage",
 			Breaking,
 			"the stored version is not served: objects can only be read by converting them, and nobody can look at what is stored",
@@ -295,9 +297,9 @@ func (d *differ) lint(was, is *apiextensionsv1.CustomResourceDefinitionVersion) 
 	warned := func(v *apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return !v.Deprecated || v.DeprecationWarning != nil
 	}
-	if !warned(is) && (was == nil || warned(was)) {
+	if !warned(after) && (before == nil || warned(before)) {
 		d.add(
-			is.Name,
+			after.Name,
 			"deprecationWarning",
 			Compatible,
 			"the version is deprecated without deprecationWarning: users are warned, but do not learn what to use instead",
@@ -308,9 +310,9 @@ func (d *differ) lint(was, is *apiextensionsv1.CustomResourceDefinitionVersion) 
 
 // schema compares the schemas that a version had and has.
 func (d *differ) schema(version string) {
-	was, is := d.schemas[false][version].Structural, d.schemas[true][version].Structural
-	back := losses(is, was)
-	for _, l := range losses(was, is) {
+	before, after := d.schemas[false][version].Structural, d.schemas[true][version].Structural
+	back := losses(after, before)
+	for _, l := range losses(before, after) {
 		d.loss(version, l, "")
 	}
 	for _, l := range back {
@@ -391,8 +393,8 @@ func Dropped(crd *apiextensionsv1.CustomResourceDefinition, from, to string) ([]
 // between reports what is lost from one version to another one, and was not before.
 func (d *differ) between(about, from, to, before string) int {
 	known := map[string]bool{}
-	if was, is := d.schemas[false][from], d.schemas[false][to]; was != nil && is != nil && strategy(d.old) == strategy(d.new) {
-		for _, l := range losses(was.Structural, is.Structural) {
+	if older, newer := d.schemas[false][from], d.schemas[false][to]; older != nil && newer != nil && strategy(d.old) == strategy(d.new) {
+		for _, l := range losses(older.Structural, newer.Structural) {
 			known[l.path+l.what] = true
 		}
 	}

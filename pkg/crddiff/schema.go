@@ -105,11 +105,11 @@ func (c *comparison) node(path string, from, to *structuralschema.Structural) {
 		c.add(path, Breaking, fixKeep, "x-kubernetes-embedded-resource was added: a value without apiVersion, kind and metadata is refused")
 	}
 	c.merging(path, from, to)
-	was := limits(from)
-	if from.Type == "boolean" && !from.Nullable && len(was.Enum) == 0 {
-		was.Enum = []structuralschema.JSON{{Object: false}, {Object: true}}
+	before := limits(from)
+	if from.Type == "boolean" && !from.Nullable && len(before.Enum) == 0 {
+		before.Enum = []structuralschema.JSON{{Object: false}, {Object: true}}
 	}
-	c.bounds(path, was, limits(to), from.Type == "integer")
+	c.bounds(path, before, limits(to), from.Type == "integer")
 	c.required(path, from, to)
 	c.rules(path, from.XValidations, to.XValidations)
 	if from.XEmbeddedResource && !to.XEmbeddedResource { // which keeps them, declared or not
@@ -139,17 +139,17 @@ func limits(s *structuralschema.Structural) *structuralschema.ValueValidation {
 
 // types reports whether what is below is worth comparing.
 func (c *comparison) types(path string, from, to *structuralschema.Structural) bool {
-	was, is := typeOf(from), typeOf(to)
+	before, after := typeOf(from), typeOf(to)
 	switch {
-	case was == is, is == "":
+	case before == after, after == "":
 		return true
-	case was == "integer" && is == "number", is == intOrString && (was == "integer" || was == "string"):
+	case before == "integer" && after == "number", after == intOrString && (before == "integer" || before == "string"):
 		return true
-	case was == "":
-		c.add(path, Breaking, fixVersion, "any type was allowed, now only %s: objects with another one are refused", is)
+	case before == "":
+		c.add(path, Breaking, fixVersion, "any type was allowed, now only %s: objects with another one are refused", after)
 		return true
 	}
-	c.add(path, Conversion, fixVersion, "the type was %s and is %s: %s", was, is, refused)
+	c.add(path, Conversion, fixVersion, "the type was %s and is %s: %s", before, after, refused)
 	return false
 }
 
@@ -164,20 +164,20 @@ func typeOf(s *structuralschema.Structural) string {
 
 // merging compares how server-side apply merges a value, and what must be unique for that.
 func (c *comparison) merging(path string, from, to *structuralschema.Structural) {
-	was, is := value(from.XListType, "atomic"), value(to.XListType, "atomic")
+	before, after := value(from.XListType, "atomic"), value(to.XListType, "atomic")
 	switch {
 	case from.Type != "array":
-	case was != is && is != "atomic":
+	case before != after && after != "atomic":
 		c.add(
 			path,
 			Breaking,
 			fixVersion,
 			"x-kubernetes-list-type was %s and is %s: lists with duplicates are refused, and managers of the list merge otherwise",
-			was,
-			is,
+			before,
+			after,
 		)
-	case was != is:
-		c.add(path, Breaking, fixVersion, "x-kubernetes-list-type was %s and is atomic: each apply replaces the items of other managers", was)
+	case before != after:
+		c.add(path, Breaking, fixVersion, "x-kubernetes-list-type was %s and is atomic: each apply replaces the items of other managers", before)
 	case !slices.Equal(slices.Sorted(slices.Values(from.XListMapKeys)), slices.Sorted(slices.Values(to.XListMapKeys))):
 		c.add(
 			path,
@@ -188,8 +188,8 @@ func (c *comparison) merging(path string, from, to *structuralschema.Structural)
 			strings.Join(to.XListMapKeys, ", "),
 		)
 	}
-	if was, is := value(from.XMapType, "granular"), value(to.XMapType, "granular"); was != is {
-		c.add(path, Breaking, fixVersion, "x-kubernetes-map-type was %s and is %s: applies of several managers merge otherwise", was, is)
+	if before, after := value(from.XMapType, "granular"), value(to.XMapType, "granular"); before != after {
+		c.add(path, Breaking, fixVersion, "x-kubernetes-map-type was %s and is %s: applies of several managers merge otherwise", before, after)
 	}
 }
 
@@ -205,10 +205,10 @@ func (c *comparison) required(path string, from, to *structuralschema.Structural
 		return
 	}
 	for _, name := range to.ValueValidation.Required {
-		was := from.ValueValidation != nil && slices.Contains(from.ValueValidation.Required, name)
+		older := from.ValueValidation != nil && slices.Contains(from.ValueValidation.Required, name)
 		switch before := from.Properties[name].Default.Object; {
-		case to.Properties[name].Default.Object != nil, was && before == nil:
-		case was:
+		case to.Properties[name].Default.Object != nil, older && before == nil:
+		case older:
 			c.add(path+"."+name, Breaking, "keep the default", "the required field has lost its default: objects without it are refused")
 		default:
 			c.add(path+"."+name, Breaking, "give it a default, or add it to all objects before it is required",
@@ -254,41 +254,41 @@ func (c *comparison) fields(path string, from, to *structuralschema.Structural) 
 		)
 	}
 	for _, name := range slices.Sorted(maps.Keys(from.Properties)) {
-		was := from.Properties[name]
+		before := from.Properties[name]
 		where := path + "." + name
-		if is, ok := to.Properties[name]; ok {
-			c.node(where, &was, &is)
+		if after, ok := to.Properties[name]; ok {
+			c.node(where, &before, &after)
 			continue
 		}
 		switch values := mapOf(to); {
 		case values != nil:
-			c.node(where, &was, values)
+			c.node(where, &before, values)
 		case !to.XPreserveUnknownFields:
 			c.add(where, Conversion, fixVersion+" that moves the field, or keeps it in an annotation",
 				"the schema does not declare the field: its value is dropped when an object is read, and lost when it is written")
 		}
 	}
 	c.newFields(path, from, to)
-	switch was, is := mapOf(from), mapOf(to); {
-	case was != nil && is != nil:
-		c.node(path+"[*]", was, is)
-	case was != nil && !to.XPreserveUnknownFields:
+	switch before, after := mapOf(from), mapOf(to); {
+	case before != nil && after != nil:
+		c.node(path+"[*]", before, after)
+	case before != nil && !to.XPreserveUnknownFields:
 		c.add(path, Conversion, fixVersion, "additionalProperties was removed: keys that are not declared are dropped")
-	case is != nil && from.XPreserveUnknownFields:
+	case after != nil && from.XPreserveUnknownFields:
 		c.add(path, Breaking, fixKeep, "any value was kept here, now additionalProperties decides: objects with another one are refused")
-		c.newValue(path+"[*]", is)
+		c.newValue(path+"[*]", after)
 	}
 }
 
 // newFields looks at fields that are declared only now. Objects can have them where keys or unknown fields were allowed.
 func (c *comparison) newFields(path string, from, to *structuralschema.Structural) {
-	was := mapOf(from)
+	before := mapOf(from)
 	for _, name := range slices.Sorted(maps.Keys(to.Properties)) {
 		field := to.Properties[name]
 		switch _, known := from.Properties[name]; {
 		case known:
-		case was != nil:
-			c.node(path+"."+name, was, &field)
+		case before != nil:
+			c.node(path+"."+name, before, &field)
 		case from.XPreserveUnknownFields:
 			c.add(path+"."+name, Breaking, fixKeep, "any value was kept here, now the schema decides: objects with another one are refused")
 			c.newValue(path+"."+name, &field)

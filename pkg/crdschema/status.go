@@ -66,10 +66,10 @@ func Lacking(wanted Node, kind *status.Storable) (lacking Node, paths []string) 
 // PrinterColumns returns columns for kubectl get: whether an object is ready, why not, and its age. ready is the type of the
 // condition.
 func PrinterColumns(ready string) []any {
-	of := func(field string) string { return fmt.Sprintf(`.status.conditions[?(@.type==%q)].%s`, ready, field) }
+	column := func(field string) string { return fmt.Sprintf(`.status.conditions[?(@.type==%q)].%s`, ready, field) }
 	return []any{
-		Node{"name": ready, "type": "string", "jsonPath": of("status")},
-		Node{"name": "Reason", "type": "string", "jsonPath": of("reason")},
+		Node{"name": ready, "type": "string", "jsonPath": column("status")},
+		Node{"name": "Reason", "type": "string", "jsonPath": column("reason")},
 		ageColumn(),
 	}
 }

@@ -14,12 +14,12 @@ import (
 )
 
 // Affected lists what configs read that a change of definitions takes away: check finds it by the new ones, and not by the old ones.
-func Affected(files []*load.File, was, is []*apiextensionsv1.CustomResourceDefinition) ([]crddiff.Change, error) {
-	before, err := kinds.OfflineFrom(was, "OLD")
+func Affected(files []*load.File, older, newer []*apiextensionsv1.CustomResourceDefinition) ([]crddiff.Change, error) {
+	before, err := kinds.OfflineFrom(older, "OLD")
 	if err != nil {
 		return nil, err
 	}
-	after, err := kinds.OfflineFrom(is, "NEW")
+	after, err := kinds.OfflineFrom(newer, "NEW")
 	if err != nil {
 		return nil, err
 	}

@@ -62,9 +62,9 @@ func (l *lostFinder) fields(old managed.Fields, before map[string]any, after any
 	for key := range old {
 		name, ok := managed.CutField(key)
 		value, still := lives[name]
-		was, owned := old.Below(key)
+		owns, owned := old.Below(key)
 		if ok && still && owned {
-			l.place(was, before[name], value, holders.Field(name), at.Field(name))
+			l.place(owns, before[name], value, holders.Field(name), at.Field(name))
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (l *lostFinder) items(old managed.Fields, before []any, after any, holders 
 	names, within := old.Items(), holders.Items()
 	twins := names.Finder(before)
 	for i, item := range list {
-		was, owned := names.Of(item, i)
+		owns, owned := names.Of(item, i)
 		if !owned {
 			continue
 		}
@@ -82,6 +82,6 @@ func (l *lostFinder) items(old managed.Fields, before []any, after any, holders 
 		if j, ok := twins.Find(item); ok {
 			twin = before[j]
 		}
-		l.place(was, twin, item, holders.Item(within, item, i), names.Step(item, i, at))
+		l.place(owns, twin, item, holders.Item(within, item, i), names.Step(item, i, at))
 	}
 }

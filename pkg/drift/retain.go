@@ -48,9 +48,9 @@ func AsCreated(desired map[string]any, live, created *unstructured.Unstructured,
 		if d.Want == nil {
 			continue
 		}
-		is, isPresent := fieldpath.Get(live.Object, d.Path)
-		was, made := fieldpath.Get(created.Object, d.Path)
-		if isPresent != made || canonical.Digest(is) != canonical.Digest(was) {
+		current, isPresent := fieldpath.Get(live.Object, d.Path)
+		before, made := fieldpath.Get(created.Object, d.Path)
+		if isPresent != made || canonical.Digest(current) != canonical.Digest(before) {
 			continue
 		}
 		out, found = copyAt(out, live.Object, d.Path), true

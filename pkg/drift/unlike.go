@@ -89,9 +89,9 @@ func keysOf(a, b map[string]any) []string {
 }
 
 func (u *unlikeFinder) field(name string, live, created map[string]any, holders managed.Owners, at *fieldpath.Trail) {
-	is, lives := live[name]
-	was, made := created[name]
-	u.values(Unlike{Live: is, New: was, Lives: lives, Made: made}, holders.Field(name), at.Field(name))
+	current, lives := live[name]
+	before, made := created[name]
+	u.values(Unlike{Live: current, New: before, Lives: lives, Made: made}, holders.Field(name), at.Field(name))
 }
 
 func (u *unlikeFinder) values(f Unlike, holders managed.Owners, at *fieldpath.Trail) {

@@ -224,7 +224,7 @@ func (e *Engine) version() *version.Version {
 
 // onWatchResult is called with the result of each list and watch. Most failures pass, and the informer retries. If the upstream's
 // kind is gone, the operator starts over; any other kind that may have gone or changed is checked.
-func (s *session) onWatchResult(key informers.Key, err error, gone context.CancelCauseFunc) {
+func (s *session) onWatchResult(key informers.Key, err error, endSession context.CancelCauseFunc) {
 	if errors.Is(err, informers.ErrUnfiltered) {
 		metrics.SetUnfiltered(s.operator.name)
 		s.unfiltered.Do(func() {
@@ -242,7 +242,7 @@ func (s *session) onWatchResult(key informers.Key, err error, gone context.Cance
 		s.generation.sourceRead(key, nil)
 	case s.generation.sourceRead(key, err):
 	case errors.Is(err, informers.ErrSetBack):
-		gone(fmt.Errorf("watching %s: %w: listing everything again", key, err))
+		endSession(fmt.Errorf("watching %s: %w: listing everything again", key, err))
 	case errors.Is(err, informers.ErrLost): // the informer reports why
 	case errors.Is(err, informers.ErrCut):
 		if !s.kinds.WatchesCustom(key.GVR) {
@@ -252,7 +252,7 @@ func (s *session) onWatchResult(key informers.Key, err error, gone context.Cance
 			s.Add(informers.PriorityNow, 0, s.reconciler.RetryRefused(key.Namespace)...)
 		}
 	case connections.IsNotServed(err) && key.GVR == s.pipeline.Upstream.GVR:
-		gone(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
+		endSession(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
 	case connections.IsNotServed(err):
 		s.kinds.Request()
 	case apierrors.IsForbidden(err):

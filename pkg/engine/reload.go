@@ -44,7 +44,7 @@ func (e *Engine) Reload(ctx context.Context, files []*load.File, errs config.Err
 	}
 	plan := e.planReload(files, errs)
 	e.forgetKindsOf(plan)
-	for _, o := range plan.gone {
+	for _, o := range plan.removed {
 		o.log.Info("config removed, stopping the operator; nothing is deleted")
 		o.stop()
 		metrics.Forget(o.name)
@@ -61,7 +61,7 @@ func (e *Engine) Reload(ctx context.Context, files []*load.File, errs config.Err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, o := range plan.gone {
+	for _, o := range plan.removed {
 		delete(e.operators, o.name)
 	}
 	for _, f := range plan.added {
@@ -94,7 +94,7 @@ func (e *Engine) forgetKindsOf(plan reloadPlan) {
 
 // reloadPlan is what a reload does, by operator.
 type reloadPlan struct {
-	gone    []*runner
+	removed []*runner
 	kept    map[*runner]string // why
 	offered map[*runner]*load.File
 	added   []*load.File
@@ -115,7 +115,7 @@ func (e *Engine) planReload(files []*load.File, errs config.Errors) reloadPlan {
 		if o != nil && plan.kept[o] != "" || o == nil && slices.Contains(held, f) {
 			continue
 		}
-		switch found := e.claims(f, plan.gone); {
+		switch found := e.claims(f, plan.removed); {
 		case len(found) > 0 && o != nil:
 			plan.kept[o] = oneLine(found)
 		case len(found) > 0:
@@ -126,7 +126,7 @@ func (e *Engine) planReload(files []*load.File, errs config.Errors) reloadPlan {
 			plan.added = append(plan.added, f)
 		}
 	}
-	plan.deletable = slices.DeleteFunc(Deletable(files), func(f *load.File) bool { return len(e.claims(f, plan.gone)) > 0 })
+	plan.deletable = slices.DeleteFunc(Deletable(files), func(f *load.File) bool { return len(e.claims(f, plan.removed)) > 0 })
 	for _, f := range plan.deletable {
 		if e.byName(f.Metadata.Name) == nil {
 			plan.added = append(plan.added, f)
@@ -158,7 +158,7 @@ func (e *Engine) keepOrEnd(files, valid []*load.File, errs config.Errors, plan *
 		}
 		by, why := o.keepWorking(files)
 		if why == "" {
-			plan.gone = append(plan.gone, o)
+			plan.removed = append(plan.removed, o)
 			continue
 		}
 		plan.kept[o] = why
@@ -179,13 +179,13 @@ func (p *reloadPlan) report(errs config.Errors) {
 
 // claims are the errors of a file that claims names of another active operator. Load could not find them: the other one's own
 // file may have changed and not be active.
-func (e *Engine) claims(f *load.File, gone []*runner) config.Errors {
+func (e *Engine) claims(f *load.File, removed []*runner) config.Errors {
 	if e.isCurrentConfig(f) {
 		return nil
 	}
 	var working []*load.File
 	for _, o := range e.all() {
-		if o.name != f.Metadata.Name && !slices.Contains(gone, o) {
+		if o.name != f.Metadata.Name && !slices.Contains(removed, o) {
 			working = append(working, o.currentFile())
 		}
 	}

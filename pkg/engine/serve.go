@@ -42,7 +42,7 @@ type session struct {
 	pool       *work.Pool
 	gate       *gate.Gate
 	shards     *loading.Shards         // nil without shards
-	gone       context.CancelCauseFunc // ends the session, so that the operator starts over
+	endSession context.CancelCauseFunc // ends the session, so that the operator starts over
 	writeBack  *writeback.Writer       // nil if states are not written back
 	ended      sync.Once
 	unfiltered sync.Once // reports that the API server does not filter by shard
@@ -60,7 +60,7 @@ func newSession(g *generation, p *compile.Pipeline) *session {
 	s.shards = g.engine.shards.ShardsOf(loading.Session{
 		Operator: g.operator.name, Loaded: s.cache.HasLoaded, Fails: s.cache.CannotLoad, Acts: func() bool { return s.pool.Is(work.Acting) },
 		Candidates: func(set *informers.ShardSet) []operator.Ref { return s.cache.CandidatesIn(set, s.reconciler) },
-		Open:       s.cache.OpenShards, Close: s.cache.CloseShards, End: func(why error) { s.gone(why) },
+		Open:       s.cache.OpenShards, Close: s.cache.CloseShards, End: func(why error) { s.endSession(why) },
 		Forget: func(shard int) {
 			s.reconciler.ForgetShard(shard)
 			s.gate.DropLost()
@@ -85,7 +85,7 @@ func newSession(g *generation, p *compile.Pipeline) *session {
 	})
 	s.kinds = kindchecks.New(kindchecks.Session{
 		File: g.file, Pipeline: p, Cluster: g.engine.cluster, Version: g.engine.version, Interval: g.engine.options.DiscoveryInterval,
-		Renew: func() bool { return g.operator.renew(g) }, Renewing: g.operator.renewing, Refused: g.isRefused, End: func(why error) { s.gone(why) },
+		Renew: func() bool { return g.operator.renew(g) }, Renewing: g.operator.renewing, Refused: g.isRefused, End: func(why error) { s.endSession(why) },
 		Log: g.operator.log,
 	})
 	if t := g.activation; t != nil {
@@ -116,21 +116,21 @@ func (g *generation) serve(ctx context.Context, p *compile.Pipeline) error {
 	s.queue = priorityqueue.New[operator.Ref](g.operator.name)
 	defer s.shutDown()
 	defer s.reconciler.ForgetObjects()
-	live, gone := context.WithCancelCause(ctx)
-	defer gone(nil)
-	s.gone = gone
+	live, endSession := context.WithCancelCause(ctx)
+	defer endSession(nil)
+	s.endSession = endSession
 	context.AfterFunc(live, s.shutDown)
 	defer s.cache.Close()
 	defer s.engine.shards.Leave(s.shards)
 	defer s.stopWorkers()
 	g.resetForbidden()
 	s.setReason(state.ReasonSyncing, "")
-	if err := s.open(gone); err != nil {
+	if err := s.open(endSession); err != nil {
 		return err
 	}
 	go s.kinds.Serve(live)
 	go s.kinds.Await(live)
-	go s.awaitConfig(live, gone)
+	go s.awaitConfig(live, endSession)
 	if !s.waitForSync(live) {
 		return endReason(ctx, live)
 	}
@@ -151,10 +151,10 @@ func (g *generation) serve(ctx context.Context, p *compile.Pipeline) error {
 }
 
 // open opens the watches. gone ends the session.
-func (s *session) open(gone context.CancelCauseFunc) error {
+func (s *session) open(endSession context.CancelCauseFunc) error {
 	feed := informers.Feed{
 		Reconciler: s.reconciler, Queue: s, AfterDelete: s.engine.options.AfterDelete,
-		OnWatchResult: func(key informers.Key, err error) { s.onWatchResult(key, err, gone) },
+		OnWatchResult: func(key informers.Key, err error) { s.onWatchResult(key, err, endSession) },
 	}
 	if s.shards != nil {
 		metrics.ExpectFiltered(s.operator.name) // 0, unless a session before has seen otherwise
@@ -176,9 +176,9 @@ func (s *session) removeGoneRows() {
 	if !s.pipeline.HasRows() {
 		return
 	}
-	gone, doubt := noteGoneRows(s.reconciler, s.cache)
-	s.gate.JoinRows(gone, doubt) // before any of them is reconciled
-	s.Add(informers.PriorityBulk, 0, gone...)
+	goneRows, doubt := noteGoneRows(s.reconciler, s.cache)
+	s.gate.JoinRows(goneRows, doubt) // before any of them is reconciled
+	s.Add(informers.PriorityBulk, 0, goneRows...)
 }
 
 // addAll adds what is to be reconciled behind everything else.
@@ -202,9 +202,9 @@ func (s *session) next() (ref operator.Ref, ok bool) {
 func (s *session) Join(refs []operator.Ref) { s.gate.Join(refs) }
 
 // JoinRows implements informers.Queue.
-func (s *session) JoinRows(count int, gone []operator.Ref, doubt source.Doubt) {
+func (s *session) JoinRows(count int, goneRows []operator.Ref, doubt source.Doubt) {
 	metrics.NoteSourceRead(s.operator.name, "", time.Now(), count)
-	s.gate.JoinRows(gone, doubt)
+	s.gate.JoinRows(goneRows, doubt)
 }
 
 // NoteInputRows implements informers.Queue.

@@ -170,14 +170,14 @@ func (b *bundle) description() string {
 // definitions of those that are owned into the bundle.
 func (b *bundle) definitions() (map[string]any, error) {
 	var owned, required []any
-	told := map[schema.GroupVersionKind]bool{}
+	reported := map[schema.GroupVersionKind]bool{}
 	for _, f := range b.files {
 		gvk := schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind)
 		known, err := b.Kinds.Kind(gvk)
-		if told[gvk] || kinds.IsBuiltin(gvk.GroupKind()) {
+		if reported[gvk] || kinds.IsBuiltin(gvk.GroupKind()) {
 			continue
 		}
-		told[gvk] = true
+		reported[gvk] = true
 		if definition := b.definitionOf(gvk); definition != nil {
 			owned = append(owned, entry(gvk, definition.GetName()))
 			if !slices.Contains(b.owned, definition) { // it may define several versions that are watched

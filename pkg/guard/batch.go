@@ -88,22 +88,22 @@ func (b *Batch) Join(refs []operator.Ref) {
 }
 
 // JoinRows is Join for the rows that a result lacks. Each result counts by itself.
-func (b *Batch) JoinRows(gone []operator.Ref, doubt source.Doubt) {
+func (b *Batch) JoinRows(goneRows []operator.Ref, doubt source.Doubt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if doubt.Lasting || !b.doubt.Lasting || len(b.waiting) == 0 {
 		b.doubt = doubt
 	}
-	if len(gone) == 0 {
+	if len(goneRows) == 0 {
 		return
 	}
 	if len(b.waiting) == 0 {
 		b.tally, b.released = nil, nil
 	}
-	for _, ref := range gone {
+	for _, ref := range goneRows {
 		delete(b.cleared, ref)
 	}
-	b.joinLocked(gone)
+	b.joinLocked(goneRows)
 }
 
 // doubtful is the doubt about the rows that wait; empty for none.
@@ -218,7 +218,7 @@ func (b *Batch) release(counted Sum, confirmed map[operator.Ref]canonical.Sum, a
 		return nil, false
 	}
 	now := b.tally.Sum()
-	if now.of != counted.of || now.left > 0 || now != counted && (confirmed != nil || !allows(now)) {
+	if now.tally != counted.tally || now.left > 0 || now != counted && (confirmed != nil || !allows(now)) {
 		return nil, false
 	}
 	refs, done := make([]operator.Ref, 0, len(b.waiting)), maps.Clone(confirmed)

@@ -131,7 +131,7 @@ const (
 // exchange publishes the counts of this process, and returns all on the board; nil if that was done just now, or fails, which waiting says.
 // own is what the counts were made of. Those of a batch are renewed at times, and deleted where nothing would change.
 func (b *countBoard) exchange(ctx context.Context, own Sum, mine map[int]shardCount, now time.Time) map[string]string {
-	same := own.of == b.own.of && own.version == b.own.version
+	same := own.tally == b.own.tally && own.version == b.own.version
 	if time.Now().Before(b.next) && same {
 		return nil
 	}
@@ -254,11 +254,11 @@ func (b *countBoard) refresh(ctx context.Context, own Sum, mine map[int]shardCou
 }
 
 // addUp sets the total and the digest of the counts of all shards that there are. It returns how many these are.
-func (b *countBoard) addUp(of func(shard int) (c shardCount, ok bool)) (counted int) {
+func (b *countBoard) addUp(countOf func(shard int) (c shardCount, ok bool)) (counted int) {
 	b.total, b.digest, b.waiting = Count{}, "", ""
 	h, changed := sha256.New(), false
 	for shard := range b.owned.Ring().N {
-		c, ok := of(shard)
+		c, ok := countOf(shard)
 		if !ok {
 			continue
 		}

@@ -29,7 +29,7 @@ type Tally struct {
 type Sum struct {
 	Count
 	left    int
-	of      *Tally
+	tally   *Tally
 	version int
 }
 
@@ -86,12 +86,12 @@ func (t *Tally) Drop(lost func(ref operator.Ref) bool) {
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.pending, func(ref operator.Ref, _ struct{}) bool { return lost(ref) })
 	maps.DeleteFunc(t.counted, func(ref operator.Ref, c Counted) bool {
-		is := lost(ref)
-		if is {
+		isLost := lost(ref)
+		if isLost {
 			t.version++
 			t.total = difference(t.total, c.Count)
 		}
-		return is
+		return isLost
 	})
 }
 
@@ -99,7 +99,7 @@ func (t *Tally) Drop(lost func(ref operator.Ref) bool) {
 func (t *Tally) Sum() Sum {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return Sum{Count: t.total, left: len(t.pending), of: t, version: t.version}
+	return Sum{Count: t.total, left: len(t.pending), tally: t, version: t.version}
 }
 
 // difference is a without b.

@@ -109,9 +109,9 @@ func (w *Wait) countBatch(ctx context.Context, c *Sum) (waiting string, settled 
 	mine := w.board.count(w.tally)
 	held := slices.Sorted(maps.Keys(mine))
 	for i, shard := range held {
-		of := mine[shard]
-		of.Existing = c.Existing*(i+1)/len(held) - c.Existing*i/len(held)
-		mine[shard] = of
+		count := mine[shard]
+		count.Existing = c.Existing*(i+1)/len(held) - c.Existing*i/len(held)
+		mine[shard] = count
 	}
 	if len(held) == 0 {
 		return "", true // what is left is of shards that were lost
@@ -151,7 +151,7 @@ func (w *Wait) waitsFor(c Sum) string {
 // update learns what would be changed now. It needs another confirmation if it differs from what was reported by more than guard
 // allows, in either direction: a confirmation must not allow much that its message did not contain.
 func (w *Wait) update(c Sum) {
-	if w.counted.of == c.of && w.counted.version == c.version && (w.board == nil || w.board.digest == w.present.digest) {
+	if w.counted.tally == c.tally && w.counted.version == c.version && (w.board == nil || w.board.digest == w.present.digest) {
 		return
 	}
 	set := w.tally.changes()

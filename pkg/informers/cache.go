@@ -227,19 +227,19 @@ func (c *Cache) Candidates(r *reconcile.Reconciler) []operator.Ref {
 	return candidates(c.now(), r, r.Leaving())
 }
 
-func candidates(of *sharded, r *reconcile.Reconciler, more []operator.Ref) []operator.Ref {
+func candidates(from *sharded, r *reconcile.Reconciler, more []operator.Ref) []operator.Ref {
 	seen := map[operator.Ref]struct{}{}
 	for _, ref := range more {
 		seen[ref] = struct{}{}
 	}
-	for _, sub := range of.upstreams {
+	for _, sub := range from.upstreams {
 		for _, obj := range sub.list() {
 			if p, ok := obj.(*kept.Packed); ok && p.MatchResult().IsMet() {
 				seen[p.Ref()] = struct{}{}
 			}
 		}
 	}
-	for _, d := range append(slices.Clip(of.downstreams), of.before) {
+	for _, d := range append(slices.Clip(from.downstreams), from.before) {
 		for _, sub := range d {
 			for _, obj := range sub.list() {
 				live, _ := obj.(*drift.Live)
@@ -355,7 +355,7 @@ func (c *Cache) Input(i int, at operator.Ref) reconcile.Input {
 }
 
 // Inputs implements Cache.
-func (c *Cache) Inputs(i int, of *desired.Listing) (list []reconcile.Input) {
+func (c *Cache) Inputs(i int, listing *desired.Listing) (list []reconcile.Input) {
 	add := func(objects []any) {
 		for _, obj := range objects {
 			if found, ok := obj.(*kept.Input); ok {
@@ -363,9 +363,9 @@ func (c *Cache) Inputs(i int, of *desired.Listing) (list []reconcile.Input) {
 			}
 		}
 	}
-	values := kept.Listings(of)
+	values := kept.Listings(listing)
 	for at, sub := range c.inputs[i] {
-		if of.Namespace != "" && at.namespace != "" && at.namespace != of.Namespace {
+		if listing.Namespace != "" && at.namespace != "" && at.namespace != listing.Namespace {
 			continue
 		}
 		if values == nil {

@@ -84,7 +84,7 @@ type subscription struct {
 	owner    *Factory
 	handle   cache.ResourceEventHandlerRegistration
 	onResult func(Key, error)
-	onRows   func(count int, gone []operator.Ref, doubt source.Doubt) // nil for objects of an API server
+	onRows   func(count int, goneRows []operator.Ref, doubt source.Doubt) // nil for objects of an API server
 	released sync.Once
 	left     atomic.Bool
 }

@@ -35,7 +35,7 @@ type Queue interface {
 	// Join is called before Add with upstreams that one event concerns together: guard counts them.
 	Join(refs []operator.Ref)
 	// JoinRows is Join for the rows that a result of count rows lacks. A doubt is why they may exist nevertheless.
-	JoinRows(count int, gone []operator.Ref, doubt source.Doubt)
+	JoinRows(count int, goneRows []operator.Ref, doubt source.Doubt)
 	// NoteInputRows is called with how many rows a result of an input has.
 	NoteInputRows(input string, count int)
 }
@@ -97,16 +97,16 @@ func (f Feed) matching(upstreams cache.ResourceEventHandler) cache.ResourceEvent
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			was, ok := before.(*kept.Packed)
-			is, isPacked := after.(*kept.Packed)
+			old, ok := before.(*kept.Packed)
+			packed, isPacked := after.(*kept.Packed)
 			switch {
-			case !ok || !isPacked || f.isShown(is):
+			case !ok || !isPacked || f.isShown(packed):
 				upstreams.OnUpdate(before, after)
-			case is.MatchResult().Unmet != "" && was.MatchResult().Unmet == "":
-				f.noteLeft(was)
-				f.Queue.Add(PriorityNow, 0, was.Ref())
-			case is.MatchResult().Err != nil && was.MatchResult().Err == nil: // guard may hold what is not done any more
-				f.Queue.Add(PriorityNow, 0, is.Ref())
+			case packed.MatchResult().Unmet != "" && old.MatchResult().Unmet == "":
+				f.noteLeft(old)
+				f.Queue.Add(PriorityNow, 0, old.Ref())
+			case packed.MatchResult().Err != nil && old.MatchResult().Err == nil: // guard may hold what is not done any more
+				f.Queue.Add(PriorityNow, 0, packed.Ref())
 			}
 		},
 		DeleteFunc: func(obj any) {
@@ -201,8 +201,8 @@ func (f Feed) namespaces(c *Cache) cache.ResourceEventHandler {
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			if was, is := matches(before), matches(after); was != is {
-				f.Reconciler.NoteNamespaceLeft(was, refsOf(after)...)
+			if matched, matchesNow := matches(before), matches(after); matched != matchesNow {
+				f.Reconciler.NoteNamespaceLeft(matched, refsOf(after)...)
 				f.enqueueNamespace(c, after)
 			}
 		},
@@ -266,7 +266,7 @@ func (f Feed) inputs(i int) cache.ResourceEventHandler {
 		},
 		UpdateFunc: func(before, after any) {
 			b, ok := before.(*kept.Input)
-			if a, is := after.(*kept.Input); ok && is && a.UID == b.UID && a.Digest() == b.Digest() {
+			if a, isInput := after.(*kept.Input); ok && isInput && a.UID == b.UID && a.Digest() == b.Digest() {
 				return
 			}
 			wake(before, after)

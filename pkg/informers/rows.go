@@ -92,8 +92,8 @@ func (w *watcher) openInputRows(i int, in *desired.InputSource) (*subscription, 
 }
 
 // rowsKey identifies the rows of a query.
-func (w *watcher) rowsKey(view string, of ...any) Key {
-	text, err := json.Marshal(of)
+func (w *watcher) rowsKey(view string, parts ...any) Key {
+	text, err := json.Marshal(parts)
 	if err != nil {
 		panic("writing a query as JSON: " + err.Error()) // its values came from JSON: cannot happen
 	}
@@ -341,10 +341,10 @@ func (w *rowsWatch) accept(rows map[string]keptRow, doubt source.Doubt) (events 
 	if len(rows) == 0 && !doubt.Lasting && !w.hasForeign {
 		w.doubt = doubtEmpty
 	}
-	var gone []operator.Ref
+	var goneRows []operator.Ref
 	for name, row := range before {
 		if rows[name] == nil {
-			gone = append(gone, operator.Ref{Name: name})
+			goneRows = append(goneRows, operator.Ref{Name: name})
 			if doubt.Lasting {
 				w.doubted[name] = doubt
 			}
@@ -362,7 +362,7 @@ func (w *rowsWatch) accept(rows map[string]keptRow, doubt source.Doubt) (events 
 			rows[name] = known // of which the informer has the same copy
 		}
 	}
-	w.shared.notifyRows(len(rows), gone, w.doubt)
+	w.shared.notifyRows(len(rows), goneRows, w.doubt)
 	return events
 }
 
@@ -374,39 +374,39 @@ func (w *rowsWatch) merged(changed map[string]keptRow) map[string]keptRow {
 }
 
 // notifyRows notifies every user of a result: how many rows it has, which are gone, and whether that is in doubt.
-func (s *sharedWatch) notifyRows(count int, gone []operator.Ref, doubt source.Doubt) {
+func (s *sharedWatch) notifyRows(count int, goneRows []operator.Ref, doubt source.Doubt) {
 	s.mu.Lock()
 	users := slices.Collect(maps.Keys(s.users))
 	s.mu.Unlock()
 	for _, u := range users {
-		u.onRows(count, gone, doubt)
+		u.onRows(count, goneRows, doubt)
 	}
 }
 
 // GoneRows lists the rows that the query does not return although objects have their marks, and the doubt about that.
-func (c *Cache) GoneRows(candidates []operator.Ref) (gone []operator.Ref, doubt source.Doubt) {
+func (c *Cache) GoneRows(candidates []operator.Ref) (goneRows []operator.Ref, doubt source.Doubt) {
 	if !c.pipeline.HasRows() {
 		return nil, source.Doubt{}
 	}
 	for _, ref := range candidates {
 		if c.upstream(ref) == nil {
-			gone = append(gone, ref)
+			goneRows = append(goneRows, ref)
 		}
 	}
 	for _, sub := range c.now().upstreams {
-		if d := sub.shared.rows.doubtOf(gone); d.Lasting || !doubt.Lasting && d != (source.Doubt{}) {
+		if d := sub.shared.rows.doubtOf(goneRows); d.Lasting || !doubt.Lasting && d != (source.Doubt{}) {
 			doubt = d
 		}
 	}
-	return gone, doubt
+	return goneRows, doubt
 }
 
 // doubtOf is the doubt about rows that the last result lacks.
-func (w *rowsWatch) doubtOf(gone []operator.Ref) source.Doubt {
+func (w *rowsWatch) doubtOf(goneRows []operator.Ref) source.Doubt {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	doubt := w.doubt
-	for _, ref := range gone {
+	for _, ref := range goneRows {
 		if lasting, ok := w.doubted[ref.Name]; ok {
 			doubt = lasting
 		}

@@ -31,8 +31,8 @@ type ShardSet struct {
 }
 
 // NewShardSet makes a set of some shards of a ring.
-func NewShardSet(ring shards.Ring, of ...int) *ShardSet {
-	return &ShardSet{ring: ring, held: slices.Compact(slices.Sorted(slices.Values(of))), changed: make(chan struct{})}
+func NewShardSet(ring shards.Ring, held ...int) *ShardSet {
+	return &ShardSet{ring: ring, held: slices.Compact(slices.Sorted(slices.Values(held))), changed: make(chan struct{})}
 }
 
 // Shards lists the shards of the set.

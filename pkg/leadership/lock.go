@@ -173,7 +173,7 @@ func (l *lock) write(ctx context.Context, record *Record, write func(context.Con
 	}
 	if !l.leads {
 		l.leads, l.token, l.greatest = true, token, max(l.greatest, token)
-		l.standby.exists, l.standby.gone = true, time.Time{}
+		l.standby.exists, l.standby.goneSince = true, time.Time{}
 		l.tenure.Begin(token, l.standby.sawLeader)
 	}
 	l.refused = nil

@@ -25,9 +25,9 @@ type standby struct {
 	log     logr.Logger
 
 	Sight
-	// exists is true once the record was read or written, and gone is when it was first found not to exist since then.
-	exists bool
-	gone   time.Time
+	// exists is true once the record was read or written, and goneSince is when it was first found not to exist since then.
+	exists    bool
+	goneSince time.Time
 	// sawLeader is true once another process was seen to hold it.
 	sawLeader bool
 	// reported is the error that was logged last.
@@ -39,7 +39,7 @@ type standby struct {
 // observe takes in what the record says and reports whether it is free: released, ours, or not renewed for as long as it
 // lasts.
 func (s *standby) observe(record *Record) bool {
-	s.exists, s.gone = true, time.Time{}
+	s.exists, s.goneSince = true, time.Time{}
 	before := s.seen
 	if before.holder == s.self {
 		s.lasts = 0 // our own edits are ours
@@ -68,10 +68,10 @@ func (s *standby) deleted() time.Duration {
 	if !s.exists {
 		return 0
 	}
-	if s.gone.IsZero() {
-		s.gone = time.Now()
+	if s.goneSince.IsZero() {
+		s.goneSince = time.Now()
 	}
-	return max(s.lease, s.lasts) - time.Since(s.gone)
+	return max(s.lease, s.lasts) - time.Since(s.goneSince)
 }
 
 // forget is called when this process has held the lock: what it saw before says nothing any more.

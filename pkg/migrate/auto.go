@@ -46,7 +46,7 @@ type Auto struct {
 
 // attempt is the last one for a definition.
 type attempt struct {
-	of            identity
+	id            identity
 	running, over bool // over: nothing is left to do
 	next          time.Time
 	delay         time.Duration
@@ -120,12 +120,12 @@ func (a *Auto) begin(crd *apiextensionsv1.CustomResourceDefinition) bool {
 		}
 		a.attempts[crd.Name] = t
 	}
-	same := t.of == identityOf(crd)
+	same := t.id == identityOf(crd)
 	if t.running || same && (t.over && len(storedBefore(crd)) == 0 || time.Now().Before(t.next)) {
 		return false
 	}
 	if !same {
-		*t = attempt{of: identityOf(crd)}
+		*t = attempt{id: identityOf(crd)}
 	}
 	t.running = true
 	return true

@@ -85,7 +85,7 @@ type Plan struct {
 	fills    []fill
 	version  *kinds.Version
 	owners   *ownership.Ownership
-	of       identity
+	id       identity
 	resource schema.GroupVersionResource
 	leaving  []string
 	kept     []string // the other versions of the definition
@@ -149,7 +149,7 @@ func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{of: identityOf(crd), changed: changed(crd), leaving: slices.Clone(m.Leaving)}
+	p := &Plan{id: identityOf(crd), changed: changed(crd), leaving: slices.Clone(m.Leaving)}
 	p.sort(crd.Spec.Versions)
 	for _, leaving := range m.Leaving {
 		if leaving == p.Stored {
@@ -262,7 +262,7 @@ func (m *Migration) visitor(ctx context.Context, p *Plan, r *Result) func(u *uns
 // unchanged returns ErrChanged where the definition is another one than the migration began with.
 func (m *Migration) unchanged(ctx context.Context, p *Plan) error {
 	crd, err := kinds.ReadDefinition(ctx, m.Client, m.CRD)
-	if err == nil && identityOf(crd) != p.of {
+	if err == nil && identityOf(crd) != p.id {
 		return ErrChanged
 	}
 	return err
@@ -387,7 +387,7 @@ func (m *Migration) trimOnce(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	if identityOf(crd) != p.of {
+	if identityOf(crd) != p.id {
 		return ErrChanged
 	}
 	if slices.Equal(crd.Status.StoredVersions, []string{p.Stored}) {

@@ -71,11 +71,11 @@ func (w Words) Pair(want, have any) (any, any) {
 	}
 	if a, ok := want.([]any); ok {
 		if b, ok := have.([]any); ok && len(a) == len(b) {
-			was, is := make([]any, len(a)), make([]any, len(b))
+			before, after := make([]any, len(a)), make([]any, len(b))
 			for i := range a {
-				was[i], is[i] = w.Pair(a[i], b[i])
+				before[i], after[i] = w.Pair(a[i], b[i])
 			}
-			return was, is
+			return before, after
 		}
 	}
 	a, b := w.Value(want, []string{""}), w.Value(have, []string{""})

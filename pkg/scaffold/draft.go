@@ -99,8 +99,8 @@ func (d *Draft) makeSample() {
 	u := d.operator.upstream
 	spec := d.fields.sample().(map[string]any)
 	if u.known != nil {
-		if told := sampleOf(schemaAt(u.known.Schema, fieldpath.New("spec")), spec, ".spec"); len(told) > 0 {
-			d.note("in the sample, %s are placeholders: the schema requires them", strings.Join(told, ", "))
+		if samples := sampleOf(schemaAt(u.known.Schema, fieldpath.New("spec")), spec, ".spec"); len(samples) > 0 {
+			d.note("in the sample, %s are placeholders: the schema requires them", strings.Join(samples, ", "))
 		}
 	}
 	apiVersion, kind := u.kind.ToAPIVersionAndKind()

@@ -93,9 +93,9 @@ func isText(v any) bool {
 	return ok
 }
 
-func all(m map[string]any, is func(any) bool) bool {
+func all(m map[string]any, meets func(any) bool) bool {
 	for _, v := range m {
-		if !is(v) {
+		if !meets(v) {
 			return false
 		}
 	}

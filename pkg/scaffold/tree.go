@@ -49,8 +49,8 @@ func isPlainTree(n *yaml.Node) bool {
 	})
 }
 
-func anyNode(n *yaml.Node, is func(*yaml.Node) bool) bool {
-	return is(n) || slices.ContainsFunc(n.Content, func(child *yaml.Node) bool { return anyNode(child, is) })
+func anyNode(n *yaml.Node, meets func(*yaml.Node) bool) bool {
+	return meets(n) || slices.ContainsFunc(n.Content, func(child *yaml.Node) bool { return anyNode(child, meets) })
 }
 
 // mapEntry returns the value of a key, nil where the node is not a map or lacks it.

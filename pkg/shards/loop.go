@@ -147,7 +147,7 @@ func (m *Member) compare(v *view) {
 		v.mine[k] = true
 		v.draining[k] = h.phase == draining || h.phase == drained
 	}
-	maps.DeleteFunc(v.draining, func(_ int, is bool) bool { return !is })
+	maps.DeleteFunc(v.draining, func(_ int, isDraining bool) bool { return !isDraining })
 }
 
 // byHand is the state of a Lease that names this process, which did not ask for that.

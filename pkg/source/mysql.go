@@ -134,7 +134,7 @@ func (r *mysqlRows) err() error { return r.conn.explain(r.scannedRows.err()) }
 
 // bound is the value itself, of which all but numbers is text.
 func (r *mysqlRows) bound(column int) (any, bool) {
-	if data, is := r.values[column].([]byte); is {
+	if data, isBytes := r.values[column].([]byte); isBytes {
 		return string(data), true
 	}
 	return r.values[column], true

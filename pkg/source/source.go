@@ -275,8 +275,8 @@ func (r *reader) takeCursor() error {
 }
 
 func isFraction(value any) bool {
-	_, is := value.(float64)
-	return is
+	_, isFloat := value.(float64)
+	return isFloat
 }
 
 // take counts a row.

@@ -135,8 +135,8 @@ func (r *sqliteRows) value(column int) (any, error) {
 
 // bound is false for times, which the driver makes of texts.
 func (r *sqliteRows) bound(column int) (any, bool) {
-	_, is := r.values[column].(time.Time)
-	return r.values[column], !is
+	_, isTime := r.values[column].(time.Time)
+	return r.values[column], !isTime
 }
 
 func (r *sqliteRows) err() error {

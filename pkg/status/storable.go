@@ -135,17 +135,17 @@ func shapeOf(s *spec.Schema) *shape {
 	if s == nil {
 		return nil
 	}
-	of := &shape{types: s.Type, keys: keysOf(s), open: keepsUnknown(s), properties: make(map[string]*shape, len(s.Properties))}
+	known := &shape{types: s.Type, keys: keysOf(s), open: keepsUnknown(s), properties: make(map[string]*shape, len(s.Properties))}
 	for name, property := range s.Properties {
-		of.properties[name] = shapeOf(&property)
+		known.properties[name] = shapeOf(&property)
 	}
 	if s.Items != nil {
-		of.items = shapeOf(s.Items.Schema)
+		known.items = shapeOf(s.Items.Schema)
 	}
 	if s.AdditionalProperties != nil {
-		of.additional, of.open = shapeOf(s.AdditionalProperties.Schema), of.open || s.AdditionalProperties.Allows
+		known.additional, known.open = shapeOf(s.AdditionalProperties.Schema), known.open || s.AdditionalProperties.Allows
 	}
-	return of
+	return known
 }
 
 // keysOf are the key fields of a list.

@@ -161,11 +161,11 @@ func (s *Surveyor) open(ctx context.Context, file *load.File) (*Survey, error) {
 	v.opened = true
 	v.mu.Unlock()
 	if p.HasRows() {
-		gone, doubt := v.cache.GoneRows(v.pending.all())
-		if len(gone) > 0 {
+		goneRows, doubt := v.cache.GoneRows(v.pending.all())
+		if len(goneRows) > 0 {
 			v.doubt = doubt.Why
 		}
-		for _, ref := range gone {
+		for _, ref := range goneRows {
 			v.reconciler.NoteGone(ref)
 		}
 	}

@@ -75,7 +75,7 @@ func (c *Certificates) take(secret *corev1.Secret, accepts func(*pair) bool) err
 		return fmt.Errorf("reading Secret %s: it holds no certificate with its key in %s and %s%s",
 			c.At, keyCertificate, keyPrivate, c.meanwhile())
 	}
-	if was := c.served.Load(); was != nil && c.breaks(was.bundle, b, accepts) {
+	if before := c.served.Load(); before != nil && c.breaks(before.bundle, b, accepts) {
 		return fmt.Errorf("reading Secret %s: a CustomResourceDefinition does not trust its certificate yet%s", c.At, c.meanwhile())
 	}
 	return c.serve(b)
@@ -102,13 +102,13 @@ func (c *Certificates) serve(b *bundle) error {
 // the next one is trusted, which is the one that someone has put in its place, if that can be served.
 func (c *Certificates) next(b *bundle, life time.Duration, accepts func(*pair) bool) (*bundle, error) {
 	now := time.Now()
-	if was := c.served.Load(); was != nil && was.bundle.current.serves(c.Hosts, now) {
+	if before := c.served.Load(); before != nil && before.bundle.current.serves(c.Hosts, now) {
 		switch {
 		case !b.current.serves(c.Hosts, now):
-			return was.bundle.renew(c.Hosts, life)
-		case c.breaks(was.bundle, b, accepts):
+			return before.bundle.renew(c.Hosts, life)
+		case c.breaks(before.bundle, b, accepts):
 			return &bundle{
-				current: was.bundle.current, next: b.current, trusted: []*x509.Certificate{was.bundle.current.authority, b.current.authority},
+				current: before.bundle.current, next: b.current, trusted: []*x509.Certificate{before.bundle.current.authority, b.current.authority},
 			}, nil
 		}
 	}

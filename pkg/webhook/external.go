@@ -42,23 +42,23 @@ func (c *Certificates) follow(secret *corev1.Secret, accepts func(*pair) bool) e
 	if err != nil {
 		return fmt.Errorf("reading Secret %s: %w%s", c.At, err, c.meanwhile())
 	}
-	was := c.served.Load()
-	if was == nil {
+	before := c.served.Load()
+	if before == nil {
 		return c.serve(offered)
 	}
-	next := &bundle{current: offered.current, trusted: union(offered.trusted, was.bundle.trusted)}
+	next := &bundle{current: offered.current, trusted: union(offered.trusted, before.bundle.trusted)}
 	accepted := accepts(offered.current)
 	switch {
-	case was.bundle.current.leaf.Equal(offered.current.leaf):
+	case before.bundle.current.leaf.Equal(offered.current.leaf):
 		if now.Sub(c.changed) >= overlap {
 			next.trusted = offered.trusted
 		}
-	case accepted && c.accepted != nil && c.accepted.Equal(offered.current.leaf), accepted && !accepts(was.bundle.current),
-		was.bundle.current.verify(was.bundle.trust(), c.Hosts, now) != nil:
+	case accepted && c.accepted != nil && c.accepted.Equal(offered.current.leaf), accepted && !accepts(before.bundle.current),
+		before.bundle.current.verify(before.bundle.trust(), c.Hosts, now) != nil:
 		c.changed = now
 		c.Log.Info("the certificate of the webhook has changed", "secret", c.At.String(), "expires", offered.current.leaf.NotAfter)
 	default:
-		next.current, next.next = was.bundle.current, offered.current
+		next.current, next.next = before.bundle.current, offered.current
 	}
 	if c.accepted = nil; accepted {
 		c.accepted = offered.current.leaf
@@ -68,11 +68,11 @@ func (c *Certificates) follow(secret *corev1.Secret, accepts func(*pair) bool) e
 
 // meanwhile says what is served while the Secret is not usable.
 func (c *Certificates) meanwhile() string {
-	was := c.served.Load()
-	if was == nil {
+	before := c.served.Load()
+	if before == nil {
 		return ": nothing can be served until whoever writes it has fixed it"
 	}
-	return ": the previous certificate is served, which expires at " + was.bundle.current.leaf.NotAfter.UTC().Format(time.RFC3339)
+	return ": the previous certificate is served, which expires at " + before.bundle.current.leaf.NotAfter.UTC().Format(time.RFC3339)
 }
 
 func union(a, b []*x509.Certificate) []*x509.Certificate {

@@ -88,15 +88,15 @@ conversion, and 3 if something breaks.`,
 }
 
 func (o *diffOptions) run(ctx context.Context, args []string) error {
-	was, is, err := o.definitions(ctx, args[0], args[1])
+	before, after, err := o.definitions(ctx, args[0], args[1])
 	if err != nil {
 		return err
 	}
-	changes, err := crddiff.Diff(was, is)
+	changes, err := crddiff.Diff(before, after)
 	if err != nil {
 		return err
 	}
-	affected, err := o.affected(was, is)
+	affected, err := o.affected(before, after)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (o *diffOptions) run(ctx context.Context, args []string) error {
 func (o *diffOptions) definitions(
 	ctx context.Context,
 	from, to string,
-) (was, is []*apiextensionsv1.CustomResourceDefinition, err error) {
+) (before, after []*apiextensionsv1.CustomResourceDefinition, err error) {
 	sides := map[string][]*apiextensionsv1.CustomResourceDefinition{}
 	var names []string
 	for _, side := range []string{from, to} {
@@ -176,7 +176,7 @@ func (o *diffOptions) fromCluster(ctx context.Context, names []string) ([]*apiex
 }
 
 // affected lists what configs read that goes away.
-func (o *diffOptions) affected(was, is []*apiextensionsv1.CustomResourceDefinition) ([]crddiff.Change, error) {
+func (o *diffOptions) affected(before, after []*apiextensionsv1.CustomResourceDefinition) ([]crddiff.Change, error) {
 	if len(o.configs.Files) == 0 {
 		return nil, nil
 	}
@@ -184,7 +184,7 @@ func (o *diffOptions) affected(was, is []*apiextensionsv1.CustomResourceDefiniti
 	if err != nil {
 		return nil, err
 	}
-	return described.Affected(files, was, is)
+	return described.Affected(files, before, after)
 }
 
 func (o *diffOptions) print(worst crddiff.Level, changes []crddiff.Change) error {

@@ -153,11 +153,11 @@ func (o *policies) policies(p *compile.Pipeline, given, others []generate.Identi
 }
 
 // siblings are those whom other operators of the same upstream kind work as.
-func siblings(of *compile.Pipeline, list []*compile.Pipeline) []generate.Identity {
+func siblings(pipeline *compile.Pipeline, list []*compile.Pipeline) []generate.Identity {
 	var others []generate.Identity
 	for _, p := range list {
-		same := p.Upstream.GVK.GroupKind() == of.Upstream.GVK.GroupKind()
-		if sa := p.Config.ServiceAccount; same && p != of && sa != nil {
+		same := p.Upstream.GVK.GroupKind() == pipeline.Upstream.GVK.GroupKind()
+		if sa := p.Config.ServiceAccount; same && p != pipeline && sa != nil {
 			others = append(others, generate.Identity{Namespace: sa.Namespace, Name: sa.Name})
 		}
 	}

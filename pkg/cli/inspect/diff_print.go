@@ -43,13 +43,13 @@ func printDiff(w io.Writer, p command.Painter, indentation string, d docdiff.Fie
 			printLines(w, p, indentation+"    ", before, after)
 			return
 		}
-		was, is := flow(d.Before), flow(d.After)
+		oldText, newText := flow(d.Before), flow(d.After)
 		if before == drift.Masked && after == drift.Masked {
-			is = "(masked, changed)"
+			newText = "(masked, changed)"
 		}
-		if len(was)+len(is) <= lineWidth {
-			fmt.Fprintf(w, "%s%s %s -> %s%s\n", indentation, p.Paint(command.Yellow, "~ "+path+":"), p.Paint(command.Red, was),
-				p.Paint(command.Green, is), writtenBy(p, d))
+		if len(oldText)+len(newText) <= lineWidth {
+			fmt.Fprintf(w, "%s%s %s -> %s%s\n", indentation, p.Paint(command.Yellow, "~ "+path+":"), p.Paint(command.Red, oldText),
+				p.Paint(command.Green, newText), writtenBy(p, d))
 			return
 		}
 		printValue(w, p, command.Red, indentation, "- "+path, d.Before)

@@ -150,7 +150,9 @@ const poll = 50 * time.Millisecond
 func (g *Gate) Join(refs []operator.Ref) { g.batch.Join(refs) }
 
 // JoinRows is Join for rows that are gone.
-func (g *Gate) JoinRows(gone []operator.Ref, doubt source.Doubt) { g.batch.JoinRows(gone, doubt) }
+func (g *Gate) JoinRows(goneRows []operator.Ref, doubt source.Doubt) {
+	g.batch.JoinRows(goneRows, doubt)
+}
 
 // CountedByGuard implements reconcile.Host.
 func (g *Gate) CountedByGuard(ref operator.Ref) bool { return g.batch.Has(ref) }

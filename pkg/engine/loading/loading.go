@@ -229,12 +229,12 @@ func (l *Loader) ShardsOf(s Session) *Shards {
 	if l == nil {
 		return nil
 	}
-	of := &Shards{
+	set := &Shards{
 		Session: s, owned: l.owned, changed: make(chan struct{}, 1), joined: make(chan struct{}, 1), ready: map[int]bool{}, underWay: map[int]int{},
 		unsettled: map[*informers.ShardSet]map[operator.Ref]struct{}{},
 	}
-	of.idle.L = &of.mu
-	return of
+	set.idle.L = &set.mu
+	return set
 }
 
 // Of implements reconcile.Shards.

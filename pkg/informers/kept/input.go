@@ -63,12 +63,12 @@ func ListingsOf(obj any) ([]string, error) {
 }
 
 // Listings are the values of byListing under which the objects of a list are; none means all.
-func Listings(of *desired.Listing) []string {
+func Listings(listing *desired.Listing) []string {
 	switch {
-	case of.Key != "":
-		return []string{of.Namespace + "/" + of.Key, of.Namespace + "/"} // without a key, only the expression decides
-	case of.Namespace != "":
-		return []string{of.Namespace}
+	case listing.Key != "":
+		return []string{listing.Namespace + "/" + listing.Key, listing.Namespace + "/"} // without a key, only the expression decides
+	case listing.Namespace != "":
+		return []string{listing.Namespace}
 	}
 	return nil
 }

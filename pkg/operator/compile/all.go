@@ -58,13 +58,13 @@ func joined(loaded, further config.Errors) config.Errors {
 		file, path string
 		line       int
 	}
-	told := map[place]bool{}
+	reported := map[place]bool{}
 	for _, e := range loaded {
-		told[place{e.File, e.Path, e.Line}] = true
+		reported[place{e.File, e.Path, e.Line}] = true
 	}
 	all := loaded
 	for _, e := range further {
-		if !told[place{e.File, e.Path, e.Line}] {
+		if !reported[place{e.File, e.Path, e.Line}] {
 			all = append(all, e)
 		}
 	}

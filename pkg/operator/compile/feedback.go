@@ -66,12 +66,12 @@ func warnOfOwnInputs(c *compilation) {
 			if s.Kind.GVK.GroupKind() != d.GVK().GroupKind() || d.Config.UpdatePolicy == config.UpdateCreateOnly || !isSameObject(c.p, s, d) || !comesFrom(c.p, k, d) {
 				continue
 			}
-			is := "is"
+			verb := "is"
 			if s.Config.List != nil {
-				is = "has"
+				verb = "has"
 			}
 			c.warnings = append(c.warnings, *c.file.Errorf(fmt.Sprintf("inputs[%d]", k), "read what others write; "+neverSettles,
-				"input %s %s the object of downstream %s, which is rendered from it", s.Name, is, d.Name))
+				"input %s %s the object of downstream %s, which is rendered from it", s.Name, verb, d.Name))
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (r *Renderer) addObjects(
 	w *operator.Desired, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget, items []itemList,
 ) {
 	lists := make([][]operator.DesiredObject, len(r.Downstreams))
-	of := func(i int) []operator.DesiredObject { return lists[i] }
+	objectsOf := func(i int) []operator.DesiredObject { return lists[i] }
 	note := func(r operator.SiblingRead) {
 		if !slices.Contains(w.Siblings, r) {
 			w.Siblings = append(w.Siblings, r)
@@ -78,7 +78,7 @@ func (r *Renderer) addObjects(
 	}
 	for _, i := range r.Order {
 		d := r.Downstreams[i]
-		inputs, err := r.withSiblings(d, of, in, note)
+		inputs, err := r.withSiblings(d, objectsOf, in, note)
 		its := vars
 		its.Downstreams, inputs.lacking = inputs.downstreams, err
 		switch {

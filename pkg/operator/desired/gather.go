@@ -69,7 +69,7 @@ type Objects interface {
 	// One returns the object at a place; nil if there is none.
 	One(s *InputSource, at operator.Ref) map[string]any
 	// Listed returns the objects of a list, as Members gives them.
-	Listed(s *InputSource, of *Listing) ([]any, error)
+	Listed(s *InputSource, listing *Listing) ([]any, error)
 }
 
 // InputsAt gathers the inputs at refs.

@@ -43,13 +43,13 @@ func sumOf(shown map[string]any) canonical.Sum {
 // siblingsOf gathers the objects that a downstream reads of others, by the names of these: one, or a map of several by their names.
 // The error is a *waiting while one is missing. note, if not nil, takes what was read.
 func (r *Renderer) siblingsOf(
-	d *Downstream, of func(int) []operator.DesiredObject, sibling Sibling, note func(operator.SiblingRead),
+	d *Downstream, objectsOf func(int) []operator.DesiredObject, sibling Sibling, note func(operator.SiblingRead),
 ) (map[string]any, error) {
 	found := make(map[string]any, len(d.Siblings))
 	for _, i := range d.Siblings {
 		other := r.Downstreams[i]
 		several, missing := map[string]any{}, []string(nil)
-		for _, o := range of(i) {
+		for _, o := range objectsOf(i) {
 			switch {
 			case o.Err != nil:
 				return nil, &operator.WaitingError{Message: fmt.Sprintf("downstream %s, which it reads, is not known: %s", other.Name, redact.Hide(other.HidesValues, o.Err))}
@@ -86,11 +86,11 @@ func (r *Renderer) siblingsOf(
 }
 
 // withSiblings returns in with what a downstream reads of others.
-func (r *Renderer) withSiblings(d *Downstream, of func(int) []operator.DesiredObject, in Inputs, note func(operator.SiblingRead)) (Inputs, error) {
+func (r *Renderer) withSiblings(d *Downstream, objectsOf func(int) []operator.DesiredObject, in Inputs, note func(operator.SiblingRead)) (Inputs, error) {
 	if len(d.Siblings) == 0 {
 		return in, nil
 	}
-	found, err := r.siblingsOf(d, of, in.sibling, note)
+	found, err := r.siblingsOf(d, objectsOf, in.sibling, note)
 	if err != nil {
 		return in, err
 	}

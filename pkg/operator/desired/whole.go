@@ -22,14 +22,14 @@ func (w WholeObjects) One(s *InputSource, at operator.Ref) map[string]any {
 }
 
 // Listed implements Objects.
-func (w WholeObjects) Listed(s *InputSource, of *Listing) ([]any, error) {
+func (w WholeObjects) Listed(s *InputSource, listing *Listing) ([]any, error) {
 	var objects []wholeObject
 	for _, u := range w(s) {
 		if s.Shows(u) {
 			objects = append(objects, wholeObject{u, s})
 		}
 	}
-	members, err := Members(context.Background(), s, of, objects)
+	members, err := Members(context.Background(), s, listing, objects)
 	list := make([]any, len(members))
 	for i, o := range members {
 		list[i] = s.View.Cut(o.Object)

@@ -129,19 +129,19 @@ type UnmetRule struct {
 // are the inputs of the desired state.
 func (c *Checks) UnmetRules(ctx context.Context, w *operator.Desired, k int, upstream *unstructured.Unstructured, in desired.Inputs, live *drift.Live) []UnmetRule {
 	i, budget, vars := w.Objects[k].Downstream, rules.NewBudget(ctx), c.VarsOf(upstream, in)
-	of := c.Rules[i]
+	rule := c.Rules[i]
 	vars.Downstream = live.Kept
 	vars.Item, _ = c.ItemAt(w, k, vars, in, budget)
 	var list []UnmetRule
-	for _, r := range of.Failed {
+	for _, r := range rule.Failed {
 		if r.holds(vars, budget) {
 			list = append(list, UnmetRule{Rule: r.Path, Failed: true, Message: r.Message})
 		}
 	}
-	if message := unseenBy(c.Downstreams[i].Downstream, of, live); message != "" {
+	if message := unseenBy(c.Downstreams[i].Downstream, rule, live); message != "" {
 		list = append(list, UnmetRule{Message: message})
 	}
-	for _, r := range of.Ready {
+	for _, r := range rule.Ready {
 		if message := r.unmet(vars, budget); message != "" {
 			list = append(list, UnmetRule{Rule: r.Path, Message: message})
 		}

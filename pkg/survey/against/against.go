@@ -67,12 +67,12 @@ func (t *transition) finding(f *preview.Finding) error {
 // abandoned is about an operator that is gone, or that watches another kind now.
 func (t *transition) abandoned(ctx context.Context) error {
 	for _, ref := range t.old.Refs() {
-		was, err := t.old.Current(ctx, ref)
+		before, err := t.old.Current(ctx, ref)
 		if err != nil {
 			return err
 		}
-		if was != nil {
-			if err := t.leftovers(was, nil, nil); err != nil {
+		if before != nil {
+			if err := t.leftovers(before, nil, nil); err != nil {
 				return err
 			}
 		}
@@ -110,7 +110,7 @@ func (t *transition) walk(ctx context.Context) error {
 
 // upstream prints what the other config changes for one upstream; f is nil where the new one does not look at it.
 func (t *transition) upstream(ctx context.Context, ref operator.Ref, f *preview.Finding) error {
-	was, err := t.old.Current(ctx, ref)
+	before, err := t.old.Current(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -122,21 +122,21 @@ func (t *transition) upstream(ctx context.Context, ref operator.Ref, f *preview.
 	}
 	switch {
 	case f == nil:
-	case was == nil || had == nil:
+	case before == nil || had == nil:
 		return t.finding(f)
 	default:
-		is, err := t.new.Current(ctx, ref)
+		after, err := t.new.Current(ctx, ref)
 		if err != nil {
 			return err
 		}
-		if err := t.changes(was, is, had, f); err != nil {
+		if err := t.changes(before, after, had, f); err != nil {
 			return err
 		}
 	}
-	if was == nil {
+	if before == nil {
 		return nil
 	}
-	return t.leftovers(was, had, f)
+	return t.leftovers(before, had, f)
 }
 
 // pending reports whether a config has anything to do or to say about an upstream.
@@ -147,13 +147,13 @@ func pending(f *preview.Finding) bool {
 }
 
 // changes prints what the new config would do now, less what the old one would do now, too. What the old one holds back is not its doing.
-func (t *transition) changes(was, is *reconcile.Current, had, f *preview.Finding) error {
+func (t *transition) changes(before, after *reconcile.Current, had, f *preview.Finding) error {
 	carriesOut := t.carriesOut(had)
 	if err := t.finalizer(carriesOut, had, f); err != nil {
 		return err
 	}
 	for _, c := range f.Changes {
-		if err := t.change(t.oldDocument(was, c), documentOf(is, c), carriesOut, had, f, c); err != nil {
+		if err := t.change(t.oldDocument(before, c), documentOf(after, c), carriesOut, had, f, c); err != nil {
 			return err
 		}
 	}
@@ -240,26 +240,26 @@ func (t *transition) same(carriesOut bool, old, c *preview.Change) bool {
 
 // documentOf is what a config asks for of the object of a change; nil for the object of deletion.before, and while the upstream is being
 // deleted.
-func documentOf(is *reconcile.Current, c preview.Change) map[string]any {
-	if c.Index < 0 || c.Object >= len(is.Documents) {
+func documentOf(after *reconcile.Current, c preview.Change) map[string]any {
+	if c.Index < 0 || c.Object >= len(after.Documents) {
 		return nil
 	}
-	return is.Documents[c.Object]
+	return after.Documents[c.Object]
 }
 
 // oldDocument is what the old config asks for of the downstream of that name; nil if it asks for nothing.
-func (t *transition) oldDocument(was *reconcile.Current, c preview.Change) map[string]any {
-	if k := t.oldObject(was, c); k >= 0 {
-		return was.Documents[k]
+func (t *transition) oldDocument(before *reconcile.Current, c preview.Change) map[string]any {
+	if k := t.oldObject(before, c); k >= 0 {
+		return before.Documents[k]
 	}
 	return nil
 }
 
 // oldObject is the index of what the old config asks for in the place of a change, or of the only object of the
 // downstream of that name; -1 for nothing.
-func (t *transition) oldObject(was *reconcile.Current, c preview.Change) int {
+func (t *transition) oldObject(before *reconcile.Current, c preview.Change) int {
 	found, n := -1, 0
-	for k, o := range was.Desired.Objects {
+	for k, o := range before.Desired.Objects {
 		if t.old.Pipeline().Downstreams[o.Downstream].Name != c.Downstream {
 			continue
 		}
@@ -276,13 +276,13 @@ func (t *transition) oldObject(was *reconcile.Current, c preview.Change) int {
 
 // leftovers prints the objects that the old config looks after and the new one does not, and what else the status records that only the
 // old one has a downstream for.
-func (t *transition) leftovers(was *reconcile.Current, had, f *preview.Finding) error {
+func (t *transition) leftovers(before *reconcile.Current, had, f *preview.Finding) error {
 	pl := t.old.Pipeline()
-	up := findings.Object{Kind: pl.Upstream.GVK, At: was.Ref, UID: string(was.Upstream.GetUID())}
+	up := findings.Object{Kind: pl.Upstream.GVK, At: before.Ref, UID: string(before.Upstream.GetUID())}
 	seen := map[types.UID]bool{} // downstreams of one kind see the same objects
-	for i, list := range was.Owned {
+	for i, list := range before.Owned {
 		for _, live := range list {
-			home, _ := decide.HomeOf(pl.Settings, i, live, pl.Recorded(was.Upstream))
+			home, _ := decide.HomeOf(pl.Settings, i, live, pl.Recorded(before.Upstream))
 			d := pl.Downstreams[home]
 			if seen[live.UID] || !live.Managed || looksAt(f, d.Kind.GVK.GroupKind(), live) {
 				continue

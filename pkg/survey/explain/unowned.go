@@ -51,8 +51,8 @@ func (e *explanation) explainUnownedBy(ctx context.Context, n int, namespace str
 			return nil
 		}
 		for i, ref := range p.InputRefs(ctx, f.Upstream) {
-			is := ref.At == e.object.At || f.Inputs.Lists(p.Inputs[i], e.object.At)
-			if !is || p.Inputs[i].Kind.GVK.GroupKind() != e.object.Kind.GroupKind() {
+			isInput := ref.At == e.object.At || f.Inputs.Lists(p.Inputs[i], e.object.At)
+			if !isInput || p.Inputs[i].Kind.GVK.GroupKind() != e.object.Kind.GroupKind() {
 				continue
 			}
 			if readers++; readers <= readersTold {
