@@ -59,7 +59,8 @@ func TestDefaults(t *testing.T) {
 	yes := true
 	five := 5
 	want := config.Operator{
-		APIVersion: config.APIVersion, Kind: config.Kind, Metadata: common.Metadata{Name: "app"}, Runtime: config.Runtime{Mode: config.ModeEnforce},
+		APIVersion: config.APIVersion, Kind: config.Kind, Metadata: common.Metadata{Name: "app"},
+		Runtime:  config.Runtime{Mode: config.ModeEnforce},
 		Watch:    config.Watch{APIVersion: "tools.example.com/v1", Kind: "App"},
 		Validate: []config.Rule{{Rule: "true", Reason: "FieldValueInvalid"}},
 		Downstreams: []config.Downstream{{
