@@ -83,7 +83,7 @@ type compiler struct {
 func newCompiler(text string, o Options, asText bool) (*compiler, error) {
 	d := o.Delimiters.WithDefaults()
 	c := &compiler{items: o.Items, asText: asText, used: map[string]bool{}, Source: holes.Source{
-		Template: program.New(text, o.Helpers, d, o.Limits),
+		Template: program.New(text, o.Helpers, d),
 		Actions:  map[*parse.ActionNode]*holes.Action{}, Printing: map[string][]string{},
 	}}
 	var err error

@@ -90,8 +90,7 @@ var holeTemplates = map[string]string{
 
 func compiled(tb testing.TB, text string) *Template {
 	tb.Helper()
-	// The time limit is of the wall clock, and the machine may be busy.
-	t, err := Compile(text, Options{Limits: values.Limits{Time: time.Minute}})
+	t, err := Compile(text, Options{})
 	if err != nil {
 		tb.Fatalf("compiling %q: %v", text, err)
 	}
@@ -100,8 +99,11 @@ func compiled(tb testing.TB, text string) *Template {
 
 // withValue returns an upstream that holds v in every shape that the templates read.
 func withValue(v any) program.Data {
-	return program.Data{Upstream: map[string]any{"v": v, "l": []any{v}, "m": map[string]any{"v": v}}}
+	return program.Data{Upstream: map[string]any{"v": v, "l": []any{v}, "m": map[string]any{"v": v}}, Budget: patient()}
 }
+
+// patient is a Budget with much time: its limit is of the wall clock, and the machine may be busy.
+func patient() *values.Budget { return values.NewBudget(values.Limits{Time: time.Minute}, nil) }
 
 // substitute puts s for the word HOLE in every string and key.
 func substitute(v any, s string) any {

@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/pkg/render/program"
-	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
 func TestLargeValuesPass(t *testing.T) {
 	text := strings.Repeat("0123456789abcde\n", 1<<16)
 	for _, c := range []string{"a: {{ .v }}", "a: \"{{ .v }}\"", "a: |-\n  {{ .v }}", "a: |-\n{{ .v | indent 2 }}",
 		"# {{ .v }}\na: {{ .v }}"} {
-		doc, err := compiled(t, c).Execute(program.Data{Upstream: m{"v": text}})
+		doc, err := compiled(t, c).Execute(program.Data{Upstream: m{"v": text}, Budget: patient()})
 		if err != nil || doc["a"] != text {
 			t.Errorf("%q: a mebibyte does not arrive: %v", c, err)
 		}
@@ -23,7 +22,7 @@ func TestLargeValuesPass(t *testing.T) {
 
 func TestConcurrentExecutions(t *testing.T) {
 	tmpl, err := Compile("{{ define \"n\" }}{{ .n }}{{ end }}a: {{ .n }}\nb: {{ include \"n\" . | quote }}\nc:{{ range .l }}\n  - {{ . "+
-		"}}{{ else }} []{{ end }}\n", Options{Limits: values.Limits{CacheBytes: 8_000}})
+		"}}{{ else }} []{{ end }}\n", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

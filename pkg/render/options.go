@@ -3,7 +3,6 @@ package render
 import (
 	"github.com/corollary-dev/corollary/pkg/render/holes"
 	"github.com/corollary-dev/corollary/pkg/render/parsing"
-	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
 // Options are the options of Compile.
@@ -17,8 +16,6 @@ type Options struct {
 	// Lists are the inputs that are lists, and the keys of downstreams with several objects: for these InputReads returns what
 	// is read of their objects.
 	Lists []string
-	// Limits limit one execution; zero fields mean the default.
-	Limits values.Limits
 	// Probed, if not nil, is called for the document of each path through the conditions that Compile probes.
 	Probed func(*holes.Document)
 }

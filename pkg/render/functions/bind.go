@@ -92,8 +92,8 @@ func take(b *values.Budget, bytes int) {
 	}
 }
 
-// sizeOf returns the bytes of a text, or of a map or list without what is in it, but for the texts of a map.
-func sizeOf(v reflect.Value) (bytes int) {
+// sizeOf returns the bytes of a text, or of a map or list without what is in it.
+func sizeOf(v reflect.Value) int {
 	if v.Kind() == reflect.Interface {
 		v = v.Elem()
 	}
@@ -103,12 +103,7 @@ func sizeOf(v reflect.Value) (bytes int) {
 	case reflect.Slice, reflect.Array:
 		return 16 * v.Len()
 	case reflect.Map:
-		bytes = 80 * v.Len()
-		for it := v.MapRange(); it.Next(); {
-			if member := reflect.ValueOf(it.Value().Interface()); member.Kind() == reflect.String {
-				bytes = values.Plus(bytes, member.Len())
-			}
-		}
+		return 80 * v.Len()
 	}
-	return bytes
+	return 0
 }

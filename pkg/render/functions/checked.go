@@ -63,11 +63,7 @@ func replace(b *values.Budget, old, to, text string) (string, error) {
 
 // pieces takes the pieces of a text, of which each becomes an item of a list or an entry of a map.
 func pieces(b *values.Budget, sep, text string) error {
-	n := strings.Count(text, sep) + 1
-	if err := b.Work(n/4 + len(text)>>10); err != nil {
-		return err
-	}
-	return b.Spend(values.Times(n, 160))
+	return b.Items(strings.Count(text, sep)+1, 160)
 }
 
 func split(b *values.Budget, sep, text string) (map[string]string, error) {

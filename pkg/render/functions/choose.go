@@ -1,20 +1,20 @@
 package functions
 
 import (
+	"encoding/base64"
+
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
-// decoded returns a decoder that fails on bad input. sprig's own prints the error into the document.
-func decoded(decode func(string) ([]byte, error), name string) func(string) (string, error) {
-	return func(text string) (string, error) {
-		raw, err := decode(text)
-		if err != nil {
-			return "", values.Problemf("", "this is no %s: %v", name, err)
-		}
-		return string(raw), nil
+// fromBase64 fails on bad input. sprig's own prints the error into the document.
+func fromBase64(text string) (string, error) {
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return "", values.Problemf("", "this is no base64: %v", err)
 	}
+	return string(raw), nil
 }
 
 // defaultTo returns value, or d if value is missing, null, "", [] or {}. Zero and false are values: sprig's function would turn

@@ -12,62 +12,21 @@ func deepEqual(budget *values.Budget, a, b any) (bool, error) {
 	if err := budget.Work(1); err != nil {
 		return false, err
 	}
-	if err := budget.Nest(); err != nil {
-		return false, err
-	}
-	defer budget.Leave()
-	switch a := a.(type) {
-	case string:
-		if b, ok := b.(string); ok {
-			return a == b, budget.Work(len(a) >> 12)
-		}
-	case map[string]any:
-		if b, ok := b.(map[string]any); ok {
-			return equalMaps(budget, a, b)
-		}
-	case []any:
-		if b, ok := b.([]any); ok {
-			return equalLists(budget, a, b)
+	if text, ok := a.(string); ok {
+		if other, ok := b.(string); ok {
+			return text == other, budget.Work(len(text) >> 12)
 		}
 	}
-	// Convert results of functions, and numbers, to the types of an upstream.
 	if values.IsStructure(a) != values.IsStructure(b) {
 		return false, nil
 	}
+	// Convert results of functions, and numbers, to the types of an upstream.
 	ca, err := values.Copy(budget, a)
 	if err != nil {
 		return false, err
 	}
 	cb, err := values.Copy(budget, b)
 	return err == nil && reflect.DeepEqual(ca, cb), err
-}
-
-func equalMaps(budget *values.Budget, a, b map[string]any) (bool, error) {
-	if len(a) != len(b) {
-		return false, nil
-	}
-	for key, value := range a {
-		other, ok := b[key]
-		if !ok {
-			return false, nil
-		}
-		if equal, err := deepEqual(budget, value, other); err != nil || !equal {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-func equalLists(budget *values.Budget, a, b []any) (bool, error) {
-	if len(a) != len(b) {
-		return false, nil
-	}
-	for i := range a {
-		if equal, err := deepEqual(budget, a[i], b[i]); err != nil || !equal {
-			return false, err
-		}
-	}
-	return true, nil
 }
 
 // eq compares scalars as text/template does, but does not print a map or list into its error.

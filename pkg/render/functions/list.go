@@ -1,8 +1,6 @@
 package functions
 
 import (
-	"encoding/base32"
-	"encoding/base64"
 	"slices"
 	"strings"
 
@@ -23,8 +21,8 @@ const (
 	light = `trunc substr trim trimSuffix trimPrefix hasPrefix hasSuffix
 		empty all any ternary typeOf typeIs typeIsLike kindOf kindIs get hasKey pluck list tuple first mustFirst last mustLast`
 	// counted has functions of sprig that make about as much as they read: both count.
-	counted = `lower upper title contains nospace snakecase camelcase kebabcase regexQuoteMeta base dir clean ext urlParse urlJoin
-		sha1sum sha256sum sha512sum adler32sum b64enc b32enc
+	counted = `lower upper title contains nospace snakecase camelcase kebabcase regexQuoteMeta base dir clean ext urlParse
+		sha1sum sha256sum sha512sum b64enc
 		rest mustRest initial mustInitial reverse mustReverse compact mustCompact pick omit`
 	// numeric has functions of sprig that compute with numbers, or read them: they refuse maps and lists, which are 0 there.
 	numeric = `atoi int int64 float64 toDecimal add add1 sub div mod mul addf add1f subf divf mulf max min maxf minf ceil floor round`
@@ -35,11 +33,10 @@ const (
 var own = map[string]binding{
 	"default": plain(defaultTo), "coalesce": plain(coalesce), "required": plain(required), "fail": plain(fail), "dig": plain(dig),
 	"slice": plain(slice), "mustSlice": plain(slice),
-	"b64dec": counting(decoded(base64.StdEncoding.DecodeString, "base64")),
-	"b32dec": counting(decoded(base32.StdEncoding.DecodeString, "base32")),
+	"b64dec": counting(fromBase64),
 	"semver": one(semverParts), "semverCompare": two(semverCompare),
 
-	"print": all(sprint), "printf": more(printf), "cat": all(cat), "urlquery": all(urlquery), "quote": all(quote), "squote": all(squote),
+	"print": all(sprint), "printf": more(printf), "urlquery": all(urlquery), "quote": all(quote), "squote": all(squote),
 	"toString": one(toString), "toStrings": one(toStrings), "sortAlpha": one(sortAlpha), "join": two(join),
 	"indent": two(Indent), "nindent": two(Nindent), "repeat": two(repeat), "replace": three(replace), "trimAll": two(trimAll),
 	"split": two(split), "splitList": two(splitList), "splitn": three(splitn),

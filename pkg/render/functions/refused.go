@@ -35,7 +35,8 @@ var refused = func() map[string][2]string {
 	add("it uses the network", "put the address into the upstream or into parameters", "getHostByName")
 	// What nobody writes in manifests.
 	const unused = "templates do not have it"
-	add(unused, "", "hello initials swapcase untitle plural js duration")
+	add(unused, "", "hello initials swapcase untitle plural js duration adler32sum b32enc b32dec")
+	add(unused, "use printf", "cat urlJoin")
 	add(unused, "use trunc", "abbrev abbrevboth")
 	add(unused, "write a block (|) with the lines", "wrap wrapWith")
 	add(unused, "use trimAll", "trimall")

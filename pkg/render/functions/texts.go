@@ -73,15 +73,6 @@ var (
 	urlquery = printing(3, template.URLQueryEscaper)
 )
 
-func cat(b *values.Budget, scalars ...any) (string, error) {
-	list, length, err := texts(b, scalars)
-	if err != nil {
-		return "", err
-	}
-	text, err := joined(b, list, length, " ")
-	return strings.TrimSpace(text), err
-}
-
 func toString(b *values.Budget, v any) (string, error) {
 	if raw, ok := v.([]byte); ok {
 		return string(raw), b.Text(len(raw))

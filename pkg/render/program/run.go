@@ -63,7 +63,7 @@ func (r *run) execute(d Data, tracing bool) error {
 // start initializes the run for d.
 func (r *run) start(d Data) {
 	if r.budget = d.Budget; r.budget == nil {
-		r.own.Reset(r.t.limits, nil)
+		r.own.Reset(values.Limits{}, nil)
 		r.budget = &r.own
 	}
 	r.budget.Begin()
@@ -162,10 +162,13 @@ func (r *run) over(v any) (any, error) {
 	return v, nil
 }
 
+// maxDepth is how deep include and template may nest.
+const maxDepth = 100
+
 func (r *run) enter(id int) *nothing {
 	r.depth++
-	if most := r.t.limits.Depth; r.depth > most {
-		return must(values.Problemf("let the recursion end", "templates include each other more than %d deep", most))
+	if r.depth > maxDepth {
+		return must(values.Problemf("let the recursion end", "templates include each other more than %d deep", maxDepth))
 	}
 	return must(r.budget.Work(r.t.Sites[id].Weight))
 }

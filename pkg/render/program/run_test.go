@@ -4,12 +4,11 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/pkg/render/parsing"
-	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
 func TestRunsKeepNothing(t *testing.T) {
 	text, delimiters := "a: {{ _put0 .secret }}", parsing.Delimiters{}.WithDefaults()
-	tmpl := New(text, "", delimiters, values.Limits{})
+	tmpl := New(text, "", delimiters)
 	var err error
 	if tmpl.Trees, _, err = parsing.Trees(text, "", delimiters); err != nil {
 		t.Fatal(err)

@@ -23,10 +23,12 @@ type Template struct {
 	// Lines is the number of lines of the template, without the helpers.
 	Lines int
 
-	limits values.Limits
-	cache  *skeleton.Cache
-	runs   sync.Pool
+	cache *skeleton.Cache
+	runs  sync.Pool
 }
+
+// cacheBytes limits the parsed skeletons that a template keeps between executions.
+const cacheBytes = 1 << 20
 
 // Call is a function added by the compiler that is bound to a site: Name is what the trees call, Function one of those with a site.
 type Call struct {
@@ -35,10 +37,9 @@ type Call struct {
 }
 
 // New returns the Template of a text with helpers, without the fields that the compiler sets.
-func New(text, helpers string, d parsing.Delimiters, l values.Limits) *Template {
-	l = l.WithDefaults()
+func New(text, helpers string, d parsing.Delimiters) *Template {
 	t := &Template{Position: parsing.NewPosition(parsing.Joined(text, helpers), d), TextLines: map[*byte]int{},
-		Lines: parsing.Lines(text), limits: l, cache: skeleton.NewCache(l.CacheBytes)}
+		Lines: parsing.Lines(text), cache: skeleton.NewCache(cacheBytes)}
 	t.runs.New = func() any { return t.newRun() }
 	return t
 }
@@ -56,7 +57,7 @@ type Data struct {
 	Variables func(name string) (any, error)
 	// Item is the value of `item`.
 	Item any
-	// Budget limits the execution, together with others; nil means a new one with the template's limits.
+	// Budget limits the execution, together with others; nil means a new one with the default limits.
 	Budget *values.Budget
 }
 

@@ -1,49 +1,31 @@
 package values
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
 	"time"
 )
 
-// Limits limit an execution, so that a loop over a number in a custom resource is an error and does not hang, and the memory
-// that a compiled template keeps.
+// Limits are the caps of all documents of one upstream, so that a loop over a number in a custom resource is an error and does not hang. Zero
+// fields mean the default.
 type Limits struct {
-	// Steps is the maximum amount of work: about a microsecond each, a call of a function for example. Default 500,000.
-	Steps int
-	// Depth is how deep include and template may nest. Default 100.
-	Depth int
 	// Bytes is how much text and how many values may be made, including intermediate ones. Default 48 MiB.
 	Bytes int
-	// Values is the maximum number of values in one document, including maps and lists. Default 100,000.
-	Values int
-	// Output is the maximum size of one document in bytes, about as JSON. Default 3 MiB; the API server stores 1.5 MiB.
-	Output int
+	// Steps is the maximum amount of work: about a microsecond each, a call of a function for example. Default 500,000.
+	Steps int
 	// Time is how long rendering one document may take on a busy machine. Default one second.
 	Time time.Duration
-	// CacheBytes limits the parsed skeletons that a template keeps between executions. Default 1 MiB.
-	CacheBytes int
 }
 
-// WithDefaults returns the limits with the default in place of each zero.
-func (l Limits) WithDefaults() Limits {
-	set := func(field *int, value int) {
-		if *field <= 0 {
-			*field = value
-		}
-	}
-	set(&l.Steps, 500_000)
-	set(&l.Depth, 100)
-	set(&l.Bytes, 48<<20)
-	set(&l.Values, 100_000)
-	set(&l.Output, 3<<20)
-	if l.Time <= 0 {
-		l.Time = time.Second
-	}
-	set(&l.CacheBytes, 1<<20)
-	return l
-}
+// The caps of one document.
+const (
+	// maxValues counts maps and lists, too.
+	maxValues = 100_000
+	// maxOutput is in bytes, about as JSON; the API server stores 1.5 MiB.
+	maxOutput = 3 << 20
+)
 
 // Budget is what is left of the Limits for one upstream: every document and text takes from it. It is not safe for concurrent use.
 type Budget struct {
@@ -68,16 +50,17 @@ type reserve struct {
 // smallShare is the divisor of a Budget that gives the part available without larger.
 const smallShare = 16
 
-// NewBudget returns a Budget with the limits; zero fields mean the default. larger, if not nil, is called once, when a
+// NewBudget returns a Budget with the limits. larger, if not nil, is called once, when a
 // sixteenth of the bytes or steps is used; if it returns an error, rendering ends.
 func NewBudget(l Limits, larger func() error) *Budget {
 	b := &Budget{}
-	b.Reset(l.WithDefaults(), larger)
+	b.Reset(l, larger)
 	return b
 }
 
 // Reset makes a Budget a new one.
 func (b *Budget) Reset(l Limits, larger func() error) {
+	l = Limits{Bytes: cmp.Or(l.Bytes, 48<<20), Steps: cmp.Or(l.Steps, 500_000), Time: cmp.Or(l.Time, time.Second)}
 	*b = Budget{limits: l, bytes: l.Bytes, steps: l.Steps}
 	if larger != nil {
 		b.bytes, b.steps = l.Bytes/smallShare, l.Steps/smallShare
@@ -89,7 +72,7 @@ func (b *Budget) Reset(l Limits, larger func() error) {
 // Begin begins a document: its size and its time are limited, bytes and steps for all documents together.
 func (b *Budget) Begin() {
 	b.since = time.Now()
-	b.values, b.text, b.nesting, b.placing = b.limits.Values, b.limits.Output, 0, false
+	b.values, b.text, b.nesting, b.placing = maxValues, maxOutput, 0, false
 }
 
 // Place says whether the values that are copied from now on are part of the document. It returns what was said before.
@@ -180,13 +163,13 @@ func (b *Budget) place(n int) error {
 	}
 	if b.text -= n + 1; b.text < 0 {
 		b.text = 0
-		return Limitf("the document has more than %s", Size(b.limits.Output))
+		return Limitf("the document has more than %s", Size(maxOutput))
 	}
 	return nil
 }
 
 func (b *Budget) tooManyValues() error {
-	return Limitf("the document has more than %d values", b.limits.Values)
+	return Limitf("the document has more than %d values", maxValues)
 }
 
 // maxNesting is how deep a value may nest: the API server's decoder allows 10,000 levels, real objects have about 30.
