@@ -1,7 +1,10 @@
 package sim_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,7 +23,7 @@ var mutants = []mutant{
 	{"a delete has no uid", "pkg/apply/delete.go",
 		"		Preconditions:     &metav1.Preconditions{UID: &uid},\n", ""},
 	{"a finalizer is removed without reading what the status records", "pkg/reconcile/finalize.go",
-		"	missing, err := r.readRecorded(ctx, in.Leftovers)", "	missing, err := []pipeline.Owned(nil), error(nil)"},
+		"	missing, err := r.readRecorded(ctx, in.Leftovers)", "	missing, err := []operator.Owned(nil), error(nil)"},
 	{"a superseded object is deleted before its successor exists", "pkg/operator/decide/leftovers.go",
 		"		case inPlace(current):", "		case true:"},
 	{"recorded objects that the cache does not show are not read", "pkg/reconcile/reconcile.go",
@@ -37,15 +40,48 @@ var mutants = []mutant{
 		"return t.renewals > 0 && (t.ended != nil || ", "return false && (t.ended != nil || "},
 }
 
-// TestMutantsApply checks that TestMutants, which does not run by default, finds the text that each fault changes.
+// TestMutantsApply checks that TestMutants, which does not run by default, finds the text that each fault changes, and that what it makes of it
+// compiles.
 func TestMutantsApply(t *testing.T) {
+	changed := map[string]string{}
 	for _, m := range mutants {
-		text, err := os.ReadFile(filepath.Join("../..", m.file))
+		path, err := filepath.Abs(filepath.Join("../..", m.file))
 		if err != nil {
 			t.Fatal(err)
+		}
+		text := []byte(changed[path])
+		if len(text) == 0 {
+			if text, err = os.ReadFile(path); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if n := strings.Count(string(text), m.old); n != 1 {
 			t.Errorf("%s: %s has %d times %q, want once", m.name, m.file, n, m.old)
 		}
+		changed[path] = strings.Replace(string(text), m.old, m.new, 1)
 	}
+	if out, err := exec.Command("go", "vet", "-overlay", overlayOf(t, changed), ".").CombinedOutput(); err != nil {
+		t.Errorf("with all of them at once: %v\n%s", err, out)
+	}
+}
+
+// overlayOf returns the file of a go command's -overlay with other texts for files, by their paths.
+func overlayOf(t *testing.T, texts map[string]string) string {
+	t.Helper()
+	dir, replace := t.TempDir(), map[string]string{}
+	for path, text := range texts {
+		replace[path] = filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
+		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlay, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return overlay
 }

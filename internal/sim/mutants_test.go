@@ -3,7 +3,6 @@
 package sim_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,7 +18,6 @@ var failing = regexp.MustCompile(`(?m)^seed (\d+): (.*)$`)
 func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
-			dir := t.TempDir()
 			path, err := filepath.Abs(filepath.Join("../..", m.file))
 			if err != nil {
 				t.Fatal(err)
@@ -28,16 +26,7 @@ func TestMutants(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
-			replace, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for name, data := range map[string][]byte{changed: []byte(strings.Replace(string(text), m.old, m.new, 1)), overlay: replace} {
-				if err := os.WriteFile(name, data, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
+			overlay := overlayOf(t, map[string]string{path: strings.Replace(string(text), m.old, m.new, 1)})
 			out, _ := exec.Command("go", "test", "-vet=off", "-overlay", overlay, ".", "-run", "TestSimulation", "-v", "-count=1",
 				"-seed", fmt.Sprint(*first), "-seeds", fmt.Sprint(*seeds), "-survey").CombinedOutput() // some are expected to fail
 			found := failing.FindAllStringSubmatch(string(out), -1)
