@@ -42,28 +42,6 @@ func TestBeforeThenWait(t *testing.T) {
 	})
 }
 
-// What is recorded is believed after a restart: the outcome, even where the object says something else by then, and the
-// object that was made, even where the template has another name for it.
-func TestBeforeOutcomeIsBelieved(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		counter, faults := testkit.NewCounter(), testkit.NewFaults()
-		r := start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), withBefore(ns, name)).ready()
-		deleteUntilBefore(t, ns)
-		r.halt()
-		renamed := strings.Replace(withBefore(ns, name), "-drain", "-other", 1)
-		r = start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), renamed).ready()
-		quiet(t, counter)
-		mustBeAbsent(t, configMaps, ns, "a-other", "a second object was made")
-		faults.Answer(500, testkit.On("PATCH", "configmaps"))
-		drain(t, ns, drainDone)
-		waitBefore(t, ns, "a", "BeforeFinished")
-		r.halt()
-		drain(t, ns, drainFailed)
-		start(t, testkit.Config(t), renamed).ready()
-		nothingIsLeft(t, ns)
-	})
-}
-
 // Between the record that it is about to be made and the one that it was, what stands at the place is known for ours.
 func TestBeforeObjectCreatedThenCrash(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
@@ -133,20 +111,6 @@ func TestBeforeThatCannotBeRendered(t *testing.T) {
 		waitData(t, ns, "a-drain", "for", "gently")
 		drain(t, ns, drainDone)
 		waitGone(t, widgets, ns, "a")
-	})
-}
-
-// Losing the label that it was selected by is no deletion.
-func TestBeforeIsNotForTheUnselected(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := strings.Replace(withBefore(ns, name), "namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {pick: me}}}", 1)
-		start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", "{name: a, labels: {pick: me}}", 1))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"pick":null}}}`)
-		waitGone(t, configMaps, ns, "a")
-		waitThat(t, widgets, ns, "a", func(u *obj) bool { return len(u.GetFinalizers()) == 0 })
-		mustBeAbsent(t, configMaps, ns, "a-drain", "the deletion.before object was made")
 	})
 }
 

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,21 +12,6 @@ import (
 	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
-
-// A broken template or rule holds no deletion, and neither does a restart in the middle of it.
-func TestDeletionNeedsNoTemplate(t *testing.T) {
-	inSpaces(t, func(t *testing.T, ns, other, name string) {
-		conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
-		r := start(t, testkit.Config(t), conf).ready()
-		applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
-		waitData(t, other, "a", "key", "value")
-		r.halt()
-		testkit.Delete(t, widgets, ns, "a")
-		broken := strings.Replace(conf, "data: {{ .spec.data }}", `data: {{ fail "broken" }}`, 1) + "validate: [{rule: \"false\", message: nothing is valid}]\n"
-		start(t, testkit.Config(t), broken).ready()
-		bothGone(t, ns, other, "a")
-	})
-}
 
 // A finalizer of somebody else keeps the upstream; ours goes, and nothing is applied any more.
 func TestDeletedUpstreamIsNotApplied(t *testing.T) {
@@ -177,46 +161,6 @@ func TestOrphanedAfterTheCollector(t *testing.T) {
 	}
 }
 
-// With --cascade=orphan nothing is deleted, so nothing is done before it either.
-func TestOrphanSkipsBefore(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		startMade(t, ns, withBefore(ns, name))
-		testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
-		waitGone(t, widgets, ns, "a")
-		mustBeAbsent(t, configMaps, ns, "a-drain", "deletion.before was made")
-		waitData(t, ns, "a", "key", "value")
-	})
-}
-
-// If the garbage collector's deletion of a downstream is seen before the deletion of the upstream itself, the downstream is not
-// created again: a reference to an upstream that is gone would get it deleted once more.
-func TestCollectorsEventComesFirst(t *testing.T) {
-	t.Parallel()
-	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground} {
-		t.Run(string(propagation), spaced(func(t *testing.T, ns, name string) {
-			faults, counter := testkit.NewFaults(), testkit.NewCounter()
-			start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)).ready()
-			applyReady(t, ns, "a", `{data: {key: value}}`)
-			settle(t, counter)
-			deaf, unlisted := faults.Drop(testkit.On("WATCH", "widgets")), faults.Drop(testkit.On("LIST", "widgets"))
-			faults.Cut(testkit.On("WATCH", "widgets"))
-			testkit.DeleteWith(t, widgets, ns, "a", propagation)
-			waitGone(t, widgets, ns, "a")
-			orphaned := propagation == metav1.DeletePropagationOrphan
-			if !orphaned {
-				waitGone(t, configMaps, ns, "a")
-			}
-			never(t, func() (bool, string) {
-				cm := testkit.Find(t, configMaps, ns, "a")
-				return orphaned != (cm != nil) || cm != nil && len(cm.GetOwnerReferences()) > 0 || counter.Mutating() > 0,
-					fmt.Sprintf("what the collector did was undone: %v", counter.Snapshot())
-			})
-			unlisted.Off()
-			deaf.Off()
-		}))
-	}
-}
-
 // What the API server answers may be ahead of the watch, and shows a deletion without what it asked for: the collector has
 // taken its finalizer off. Nothing is begun before the watch has brought the deletion.
 func TestDeletionAheadOfItsWatch(t *testing.T) {
@@ -318,22 +262,6 @@ func TestDeletionWaitsForTheUnseen(t *testing.T) {
 		waitGone(t, widgets, ns, "a")
 		mustBeAbsent(t, configMaps, ns, "a", "the upstream went first")
 	})
-}
-
-// A config that comes to wait later gets its finalizer on what is in sync already, at one request for each upstream.
-func TestFinalizerComesLater(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct{ name, added string }{{"wait", waiting}, {"before", beforeText}} {
-		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
-			r, counter := startMade(t, ns, fill(widgetConfig, ns, name))
-			if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); len(f) > 0 {
-				t.Fatalf("finalizers are %v", f)
-			}
-			r.restart(counter, fill(widgetConfig, ns, name)+row.added)
-			waitThat(t, widgets, ns, "a", func(u *obj) bool { return slices.Contains(u.GetFinalizers(), finalizerOf(name)) })
-			exactly(t, counter, 1, "what is in sync", testkit.Request.Mutating)
-		}))
-	}
 }
 
 // A delete that the API server refuses is reported, and the upstream keeps its finalizer.

@@ -131,21 +131,6 @@ func TestRecreate(t *testing.T) {
 	})
 }
 
-// What has drifted and is only reported is asked about once, not at each event.
-func TestReportedDriftIsQuiet(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		_, counter := startMade(t, ns, with(fill(widgetConfig, ns, name), "drift: {policy: Report}"))
-		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		waitMetric(t, 1, "corollary_objects", name, "state", "Drifted")
-		settle(t, counter)
-		for i := range 5 {
-			testkit.Patch(t, configMaps, ns, "a", "somebody", fmt.Sprintf(`{"metadata":{"annotations":{"theirs":"%d"}}}`, i))
-			atMostRequests(t, counter, 0, "what others change")
-		}
-	})
-}
-
 // A field that the API server fills in again and again inside an exclusive one is no endless drift.
 func TestExclusiveFieldWithDefaults(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {

@@ -122,24 +122,6 @@ func TestFieldsOfOtherManagers(t *testing.T) {
 	})
 }
 
-// Two upstreams of one operator do not set fields of one object: the second one says so, and takes over when the first one goes.
-func TestFieldsOfTwoUpstreams(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		makeTheirs(t, ns, "shared")
-		testkit.Apply(t, ns, widget("first", "{name: shared, data: {a: one}}"))
-		start(t, testkit.Config(t), contributing(ns, name, ""))
-		waitData(t, ns, "shared", "a", "one")
-		testkit.Apply(t, ns, widget("second", "{name: shared, data: {b: two}}"))
-		eventuallyCondition(t, ns, "second", "False", "Conflict", "has the fields of "+ns+"/first")
-		deleteAndWait(t, widgets, ns, "first")
-		waitData(t, ns, "shared", "b", "two")
-		eventuallyCondition(t, ns, "second", "True", "", "")
-		if _, has := testkit.Get(t, configMaps, ns, "shared").Object["data"].(map[string]any)["a"]; has {
-			t.Error("the fields of the first upstream stay")
-		}
-	})
-}
-
 // Two upstreams that begin together see an object without a mark, both of them. Only one sets its fields, whichever is first, and nothing of
 // the object's owner is lost.
 func TestFieldsOfTwoUpstreamsAtOnce(t *testing.T) {
@@ -172,6 +154,11 @@ func TestFieldsOfTwoUpstreamsAtOnce(t *testing.T) {
 			if !maps.Equal(data, want) {
 				t.Errorf("%s has set the fields of shared-%d: %v, want %v", won, i, data, want)
 			}
+			other := map[string]string{"x": "y", "y": "x"}[won] + fmt.Sprint(i)
+			eventuallyCondition(t, ns, other, "False", "Conflict", fmt.Sprintf("has the fields of %s/%s%d", ns, won, i))
+			deleteAndWait(t, widgets, ns, won+fmt.Sprint(i))
+			eventuallyCondition(t, ns, other, "True", "", "")
+			waitData(t, ns, fmt.Sprintf("shared-%d", i), "by-"+won, "")
 		}
 	})
 }

@@ -13,33 +13,6 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// A reload in the middle of deletion.before makes nothing twice, whatever the new template calls it, and the outcome of
-// what was made counts.
-func TestReloadDuringBefore(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := withBefore(ns, name)
-		r, counter := startMade(t, ns, conf)
-		testkit.Delete(t, widgets, ns, "a")
-		waitBefore(t, ns, "a", "BeforeRunning")
-		uid := testkit.Get(t, configMaps, ns, "a-drain").GetUID()
-		for i := range 4 {
-			r.changeTo(name, strings.Replace(conf, "-drain\"", fmt.Sprintf("-drain%d\"", i), 1))
-			waitState(t, name, "Running")
-			testkit.Patch(t, widgets, ns, "a", "somebody", fmt.Sprintf(`{"spec":{"name":"b%d"}}`, i))
-		}
-		quiet(t, counter)
-		if n := len(testkit.List(t, configMaps, ns, selector(name))); n != 2 {
-			t.Errorf("%d objects stand, want the downstream and one of deletion.before", n)
-		}
-		if item := beforeItem(testkit.Get(t, widgets, ns, "a")); item["uid"] != string(uid) {
-			t.Errorf("recorded is %v, made %s", item, uid)
-		}
-		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-		waitGone(t, widgets, ns, "a")
-		waitGone(t, configMaps, ns, "a", "a-drain")
-	})
-}
-
 // Reloads leave nothing behind: after many there and back, as much runs as before.
 func TestReloadsLeaveNothingBehind(t *testing.T) {
 	inTurn(t, func(t *testing.T) {

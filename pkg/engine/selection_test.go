@@ -132,7 +132,7 @@ func TestMarkNamesNobody(t *testing.T) {
 func TestUnselectedIsReported(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"label", "namespace"} {
-		for _, kind := range []string{"reference", "elsewhere", "invalid"} {
+		for _, kind := range []string{"reference", "elsewhere", "invalid", "before"} {
 			t.Run(by+"/"+kind, spacedTwice(func(t *testing.T, ns, other, name string) { testUnselected(t, ns, other, name, by, kind) }))
 		}
 	}
@@ -145,6 +145,8 @@ func testUnselected(t *testing.T, ns, other, name, by, kind string) {
 		conf, at = elsewhere(conf, other, ns), other
 	case "invalid": // nothing exists, but there is a status
 		conf += "validate: [{rule: 'false', message: nothing is valid}]\n"
+	case "before": // losing the label is no deletion
+		conf += beforeText
 	}
 	key, selector := name+".example.com/on", "labelSelector"
 	if by == "namespace" {
@@ -167,6 +169,7 @@ func testUnselected(t *testing.T, ns, other, name, by, kind string) {
 
 	label("null")
 	waitGone(t, configMaps, at, "a")
+	mustBeAbsent(t, configMaps, ns, "a-drain", "the object of deletion.before was made")
 	var up *unstructured.Unstructured
 	testkit.Eventually(t, patience, func() (bool, string) {
 		up = waitsFor(t, widgets, ns, "a", "NotSelected")
