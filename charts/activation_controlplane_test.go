@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -23,10 +24,7 @@ func TestInstallActivation(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
 		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"sites"},
 			Verbs: []string{"get", "watch", "update"}})
-	kubeconfig, err := controlplane.Kubeconfig(account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := must.Get(controlplane.Kubeconfig(account)).In(t)
 	binary := build(t)
 	install := func(identity string) *installation {
 		i := prepare(t, binary)

@@ -11,6 +11,7 @@ import (
 
 	kyaml "sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/tools"
 )
 
@@ -21,10 +22,7 @@ func rulesOf(t testing.TB, args ...string) []byte {
 		args...)...)
 	for _, o := range objects(t, manifest) {
 		if o.GetKind() == "PrometheusRule" {
-			rules, err := kyaml.Marshal(o.Object["spec"])
-			if err != nil {
-				t.Fatal(err)
-			}
+			rules := must.Get(kyaml.Marshal(o.Object["spec"])).In(t)
 			return rules
 		}
 	}
@@ -106,20 +104,13 @@ func TestAlertsFire(t *testing.T) {
 	for _, a := range alerts(t) {
 		t.Run(a.Alert, func(t *testing.T) {
 			t.Parallel()
-			cases, err := os.ReadFile("testdata/alerts/" + a.Alert + ".yaml")
-			if err != nil {
-				t.Fatal(err)
-			}
+			cases := must.Get(os.ReadFile("testdata/alerts/" + a.Alert + ".yaml")).In(t)
 			var file ruleTest
-			if err := kyaml.UnmarshalStrict(cases, &file); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, kyaml.UnmarshalStrict(cases, &file))
 			checkCases(t, a.Alert, file)
 			dir := t.TempDir()
 			for name, content := range map[string][]byte{"rules.yaml": rules, "test.yaml": cases} {
-				if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 			}
 			if out, err := promtool(t, dir, "test", "rules", "test.yaml"); err != nil {
 				t.Errorf("%v\n%s", err, out)

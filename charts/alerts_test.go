@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // alert is an entry of files/alerts.yaml.
@@ -22,9 +24,7 @@ type alert struct {
 func alerts(t testing.TB) []alert {
 	t.Helper()
 	var file struct{ Alerts []alert }
-	if err := kyaml.UnmarshalStrict([]byte(text(t, "corollary/files/alerts.yaml")), &file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, kyaml.UnmarshalStrict([]byte(text(t, "corollary/files/alerts.yaml")), &file))
 	if len(file.Alerts) < 10 {
 		t.Fatalf("there are %d alerts only", len(file.Alerts))
 	}
@@ -33,10 +33,7 @@ func alerts(t testing.TB) []alert {
 
 func text(t testing.TB, path string) string {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path)).In(t)
 	return string(data)
 }
 
@@ -123,10 +120,7 @@ var grepped = regexp.MustCompile(`grep (?:-i )?'([^'"]+)'`)
 
 // TestAlertsFindWhatIsLogged: an alert says to search the log for a text, which must be one that the program logs.
 func TestAlertsFindWhatIsLogged(t *testing.T) {
-	files, err := filepath.Glob("../pkg/*/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("../pkg/*/*.go")).In(t)
 	var code strings.Builder
 	for _, file := range files {
 		if !strings.HasSuffix(file, "_test.go") {

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/internal/tools"
 )
@@ -91,10 +92,7 @@ func restricted(t *testing.T, client kubernetes.Interface) string {
 // the same pod without any one of what makes it so.
 func TestRestricted(t *testing.T) {
 	t.Parallel()
-	client, err := kubernetes.NewForConfig(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(kubernetes.NewForConfig(testkit.Config(t))).In(t)
 	ns := restricted(t, client)
 	hook := func(args ...string) corev1.PodTemplateSpec {
 		return as[batchv1.Job](t, render(t, append(args, "--values=testdata/values/finalizer.yaml")...), "Job").Spec.Template

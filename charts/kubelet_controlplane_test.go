@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -52,10 +53,7 @@ const syncEvery = 100 * time.Millisecond
 // startKubelet runs the pods of a namespace until the test ends.
 func startKubelet(t testing.TB, namespace, binary string) *kubelet {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(kubernetes.NewForConfig(testkit.Config(t))).In(t)
 	k := &kubelet{t: t, client: client, namespace: namespace, binary: binary, dir: t.TempDir(), pods: map[types.UID]*runningPod{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
@@ -74,10 +75,7 @@ func compareRights(t *testing.T, cases map[string]rightsCase) {
 // derive is what the command derives, and the values of the chart for the same.
 func (c rightsCase) derive(t *testing.T) ([]grant, map[string]any) {
 	t.Helper()
-	source, err := kinds.Offline(c.crds...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(kinds.Offline(c.crds...)).In(t)
 	var files []*load.File
 	var problems config.Errors
 	if len(c.configs) > 0 {
@@ -115,9 +113,7 @@ func (c rightsCase) derive(t *testing.T) ([]grant, map[string]any) {
 func TestRightsOfValues(t *testing.T) {
 	config := text(t, "../examples/configs/configmap-copy/operator.yaml")
 	var operator map[string]any
-	if err := yaml.Unmarshal([]byte(config), &operator); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(config), &operator))
 	file := renderRights(t, map[string]any{"operatorFiles": map[string]any{"copy": config}})
 	for _, key := range []string{"apiVersion", "kind", "metadata"} {
 		delete(operator, key)
@@ -173,16 +169,11 @@ func existing(path string) []string {
 // madeUp unpacks a case of the derivation's test.
 func madeUp(t *testing.T, path string) (c rightsCase) {
 	t.Helper()
-	archive, err := txtar.ParseFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(txtar.ParseFile(path)).In(t)
 	dir := t.TempDir()
 	for _, f := range archive.Files {
 		path := filepath.Join(dir, f.Name)
-		if err := os.WriteFile(path, f.Data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, f.Data, 0o600))
 		switch {
 		case f.Name == "crds.yaml":
 			c.crds = append(c.crds, path)
@@ -209,21 +200,12 @@ const caseRights = `{{ range $name, $values := .Values.cases }}
 func withCases(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(chart)); err != nil {
-		t.Fatal(err)
-	}
-	manifests, err := filepath.Glob(filepath.Join(dir, "templates", "[^_]*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(dir, os.DirFS(chart)))
+	manifests := must.Get(filepath.Glob(filepath.Join(dir, "templates", "[^_]*"))).In(t)
 	for _, path := range manifests {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(path))
 	}
-	if err := os.WriteFile(filepath.Join(dir, "templates", "rbac.yaml"), []byte(caseRights), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "templates", "rbac.yaml"), []byte(caseRights), 0o600))
 	return dir
 }
 

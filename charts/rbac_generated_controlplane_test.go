@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/config/schema"
 )
@@ -96,14 +97,9 @@ type seed struct {
 // variant writes a config beside the seed; ok is whether it is valid.
 func (s seed) variant(t *testing.T, name string, doc map[string]any) (c rightsCase, ok bool) {
 	t.Helper()
-	text, err := yaml.Marshal(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(yaml.Marshal(doc)).In(t)
 	path := filepath.Join(filepath.Dir(s.path), "made-"+strings.NewReplacer("=", "-", "/", "-").Replace(name)+".yaml")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, text, 0o600))
 	_, problems := load.Operators(load.Options{Files: []string{path}})
 	return rightsCase{configs: []string{path}, crds: s.crds}, len(problems) == 0
 }
@@ -136,9 +132,7 @@ func (o part) present() map[string]bool {
 func newMutator(t *testing.T) *mutator {
 	t.Helper()
 	m := &mutator{keys: map[string]bool{}, values: map[string][]any{}}
-	if err := json.Unmarshal(schema.Operator(), &m.schema); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(schema.Operator(), &m.schema))
 	m.definitions, _ = m.schema["$defs"].(map[string]any)
 	for name, definition := range m.definitions {
 		if name != "ConversionRule" { // of itself; conversions have no right but of their kind
@@ -190,18 +184,11 @@ func (m *mutator) seed(t *testing.T, path string, crds []string) {
 		}
 	}
 	parent := t.TempDir()
-	if err := os.CopyFS(filepath.Join(parent, "conf"), os.DirFS(filepath.Dir(paths[0]))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(filepath.Join(parent, "conf"), os.DirFS(filepath.Dir(paths[0]))))
 	shared := "apiVersion: corollary.dev/v1alpha1\nkind: Conventions\nconventions: {}\n"
-	if err := os.WriteFile(filepath.Join(parent, "conventions.yaml"), []byte(shared), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(parent, "conventions.yaml"), []byte(shared), 0o600))
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path)).In(t)
 		s := seed{path: filepath.Join(parent, "conf", filepath.Base(path)), crds: crds}
 		if err := yaml.Unmarshal(text, &s.doc); err != nil {
 			t.Fatalf("%s: %v", path, err)
@@ -215,10 +202,7 @@ func (m *mutator) seed(t *testing.T, path string, crds []string) {
 // completeConfig is the config of the loader's test that has nearly every key.
 func completeConfig(t *testing.T) rightsCase {
 	t.Helper()
-	archive, err := txtar.ParseFile("../testdata/complete/complete.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(txtar.ParseFile("../testdata/complete/complete.txtar")).In(t)
 	files := map[string]string{}
 	for _, f := range archive.Files {
 		if name, ok := strings.CutPrefix(f.Name, "conf/"); ok {

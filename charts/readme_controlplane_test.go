@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // TestReadme renders what the chart's README says to type, and the values that it shows.
@@ -20,14 +22,9 @@ func TestReadme(t *testing.T) {
 		"conventions.yaml":          "apiVersion: corollary.dev/v1alpha1\nkind: Conventions\nconventions: {}\n",
 		"templates/deployment.yaml": "metadata: {}\n",
 	})
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs("..")).In(t)
 	for _, place := range []string{"charts", "examples"} {
-		if err := os.Symlink(filepath.Join(root, place), filepath.Join(dir, place)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(filepath.Join(root, place), filepath.Join(dir, place)))
 	}
 	commands := 0
 	for _, block := range fenced(readme, "sh") {

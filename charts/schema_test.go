@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/schema"
 )
 
@@ -44,9 +45,7 @@ func configDefinitions(t *testing.T) map[string]any {
 	t.Helper()
 	text := bytes.ReplaceAll(schema.Operator(), []byte(`"#/$defs/`), []byte(`"#/definitions/`))
 	var operator map[string]any
-	if err := json.Unmarshal(text, &operator); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &operator))
 	definitions := object(t, operator, "$defs")
 	delete(operator, "$defs")
 	delete(operator, "$schema")
@@ -136,8 +135,6 @@ func indented(t *testing.T, v any) []byte {
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, encoder.Encode(v))
 	return out.Bytes()
 }

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	kyaml "sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
@@ -67,12 +68,8 @@ func unpack(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for path, text := range files {
 		path = filepath.Join(dir, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return dir
 }
@@ -86,9 +83,7 @@ func TestExamplesAsValues(t *testing.T) {
 	for _, path := range examples(t) {
 		file := loaded(t, path)
 		var values map[string]any
-		if err := kyaml.Unmarshal([]byte(text(t, path)), &values); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, kyaml.Unmarshal([]byte(text(t, path)), &values))
 		for _, key := range []string{"apiVersion", "kind", "metadata"} {
 			delete(values, key)
 		}
@@ -176,10 +171,7 @@ const conventions = "../examples/configs/chain/operators/conventions.yaml"
 // valuesOf is the argument of helm for values.
 func valuesOf(t *testing.T, values map[string]any) string {
 	t.Helper()
-	text, err := kyaml.Marshal(values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(kyaml.Marshal(values)).In(t)
 	return "--values=" + write(t, "values.yaml", string(text))
 }
 

@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // value is one of the chart's values that has a comment.
@@ -21,9 +22,7 @@ type value struct {
 func documentedValues(t *testing.T) []value {
 	t.Helper()
 	var document yaml.Node
-	if err := yaml.Unmarshal([]byte(text(t, "corollary/values.yaml")), &document); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(text(t, "corollary/values.yaml")), &document))
 	var values []value
 	var walk func(node *yaml.Node, path string)
 	walk = func(node *yaml.Node, path string) {
@@ -63,10 +62,7 @@ func oneLine(t *testing.T, node *yaml.Node) string {
 		}
 		return &n
 	}
-	text, err := yaml.Marshal(flat(*node))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(yaml.Marshal(flat(*node))).In(t)
 	return strings.Join(strings.Fields(string(text)), " ")
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/internal/tools"
 )
@@ -96,10 +97,7 @@ func TestCommands(t *testing.T) {
 // looked up, and so are single tests; the config that it shows is saved as app.yaml.
 func front(t *testing.T, path string) page {
 	t.Helper()
-	p, err := parsePage(path, read(t, path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(parsePage(path, read(t, path))).In(t)
 	makefile, typed := read(t, "../Makefile"), regexp.MustCompile(`(?m)^(?:make|go test)\b *([a-z-]*).*\n`)
 	for i := range p.blocks {
 		b := &p.blocks[i]
@@ -181,9 +179,7 @@ func newSession(t *testing.T, p page, bin string) *session {
 	if example, ok := strings.CutPrefix(p.path, "../examples/"); ok && example != "configs/README.md" {
 		at = filepath.Join(s.dir, "examples", filepath.Dir(example)) // these are typed in their folder
 	}
-	if err := os.WriteFile(s.state, fmt.Appendf(nil, "cd %q\n", at), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(s.state, fmt.Appendf(nil, "cd %q\n", at), 0o600))
 	s.env = []string{"HOME=" + home, "STATE=" + s.state, "PATH=" + bin + ":/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "TZ=UTC",
 		"TERM=dumb",
 		"COROLLARY_HEALTH_PROBE_BIND_ADDRESS=0"} // pages are typed at one time and cannot all have the same port
@@ -213,23 +209,15 @@ func newCluster(t *testing.T, dir string) string {
 			t.Error(err)
 		}
 	})
-	text, err := controlplane.Kubeconfig(plane.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(controlplane.Kubeconfig(plane.Config())).In(t)
 	path := filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, text, 0o600))
 	return path
 }
 
 // shell returns a bash that goes on where the last block left off: in its directory, with its exported variables.
 func (s *session) shell(ctx context.Context, text string, remember bool) *exec.Cmd {
-	state, err := os.ReadFile(s.state) // now: the shell begins when it begins, and a block beside it may write the file by then
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	state := must.Get(os.ReadFile(s.state)).In(s.t)
 	script := string(state) + reader
 	if remember {
 		script += `trap 'code=$?; { declare -px; printf "cd %q\n" "$PWD"; } > "$STATE"; exit $code' EXIT` + "\n"
@@ -301,9 +289,7 @@ func (s *session) start(text string) {
 	}
 	p := &process{Cmd: s.shell(context.Background(), "exec "+text, false), printed: &bytes.Buffer{}, done: make(chan error, 1)}
 	p.Stdout, p.Stderr = p.printed, p.printed
-	if err := p.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, p.Start())
 	go func() { p.done <- p.Wait() }()
 	s.background = append(s.background, p)
 }
@@ -350,9 +336,7 @@ func programs(t *testing.T) string {
 		t.Fatalf("building sqlite3: %v: %s", err, printed)
 	}
 	for _, tool := range []string{"kubectl", "helm"} {
-		if err := os.Symlink(tools.Path(t, tool), filepath.Join(bin, tool)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(tools.Path(t, tool), filepath.Join(bin, tool)))
 	}
 	return bin
 }

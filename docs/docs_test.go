@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/cli"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
@@ -25,10 +26,7 @@ import (
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path)).In(t)
 	return string(data)
 }
 
@@ -44,10 +42,7 @@ func sources(t *testing.T, dir string) []*ast.File {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, 0)).In(t)
 		files = append(files, file)
 	}
 	return files
@@ -158,10 +153,7 @@ func TestMetricsListEveryMetric(t *testing.T) {
 		listed[m[1]] = m[2]
 	}
 	found := 0
-	packages, err := filepath.Glob("../pkg/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	packages := must.Get(filepath.Glob("../pkg/*")).In(t)
 	for _, dir := range append(packages, "../pkg/engine/metrics", "../pkg/reconcile/counters") {
 		for _, file := range sources(t, dir) {
 			ast.Inspect(file, func(n ast.Node) bool {
@@ -420,10 +412,7 @@ func TestContributingListsPackages(t *testing.T) {
 	listed := regexp.MustCompile(`(?m)^(?:pkg|internal|hack)/\w+`).FindAllString(section(t, read(t, "../CONTRIBUTING.md"), "## Layout"), -1)
 	var dirs []string
 	for _, pattern := range []string{"pkg/*", "internal/*", "hack/*"} {
-		names, err := filepath.Glob(filepath.Join("..", pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		names := must.Get(filepath.Glob(filepath.Join("..", pattern))).In(t)
 		for _, name := range names {
 			dirs = append(dirs, strings.TrimPrefix(filepath.ToSlash(name), "../"))
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/cli"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
@@ -28,13 +29,8 @@ func sameAsRun(t *testing.T, e example, u *unstructured.Unstructured) {
 	}
 	p, path := e.compile(t)[i], filepath.Join(t.TempDir(), "case.yaml")
 	testkit.Eventually(t, patience, func() (bool, string) {
-		text, err := yaml.Marshal(caseOf(t, e, p, u))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(yaml.Marshal(caseOf(t, e, p, u))).In(t)
+		must.Do(t, os.WriteFile(path, text, 0o600))
 		var out bytes.Buffer
 		code := cli.Main([]string{"test", path}, cli.IO{Out: &out, Err: &out})
 		return code == 0, out.String()
@@ -45,10 +41,7 @@ func sameAsRun(t *testing.T, e example, u *unstructured.Unstructured) {
 func caseOf(t *testing.T, e example, p *compile.Pipeline, u *unstructured.Unstructured) map[string]any {
 	t.Helper()
 	absolute := func(path string) string {
-		path, err := filepath.Abs(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path = must.Get(filepath.Abs(path)).In(t)
 		return path
 	}
 	crds := []string{}
@@ -103,13 +96,7 @@ func ofRun(u *unstructured.Unstructured) (conditions []any, rest map[string]any)
 // asStored is an object as the API server has it.
 func asStored(t *testing.T, u *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	cluster, err := discovered.New(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kind, err := cluster.Kind(u.GroupVersionKind())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := must.Get(discovered.New(testkit.Config(t))).In(t)
+	kind := must.Get(cluster.Kind(u.GroupVersionKind())).In(t)
 	return testkit.Get(t, kind.GVR, u.GetNamespace(), u.GetName())
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -105,10 +106,7 @@ func scale(t *testing.T, namespace, name string, replicas int64) {
 func watchReplicas(t *testing.T, namespace string) func(name string) []int64 {
 	t.Helper()
 	client := testkit.Dynamic(t).Resource(deployments).Namespace(namespace)
-	list, err := client.List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(client.List(t.Context(), metav1.ListOptions{})).In(t)
 	var mu sync.Mutex
 	seen := map[string][]int64{}
 	note := func(u *unstructured.Unstructured) {
@@ -122,10 +120,7 @@ func watchReplicas(t *testing.T, namespace string) func(name string) []int64 {
 	for i := range list.Items {
 		note(&list.Items[i])
 	}
-	w, err := client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})).In(t)
 	go func() {
 		for event := range w.ResultChan() {
 			if u, ok := event.Object.(*unstructured.Unstructured); ok {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 )
@@ -71,14 +72,8 @@ func TestExamplesOnACluster(t *testing.T) {
 // server adds defaults; by the hash the documents are the same.
 func applied(t *testing.T, want *unstructured.Unstructured) (bool, string) {
 	t.Helper()
-	cluster, err := discovered.New(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kind, err := cluster.Kind(want.GroupVersionKind())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := must.Get(discovered.New(testkit.Config(t))).In(t)
+	kind := must.Get(cluster.Kind(want.GroupVersionKind())).In(t)
 	live := testkit.Find(t, kind.GVR, want.GetNamespace(), want.GetName())
 	if live == nil {
 		return false, want.GetKind() + " " + want.GetName() + " does not stand"

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -135,10 +136,7 @@ func (b *sandbox) create() {
 // delete deletes the upstreams.
 func (b *sandbox) delete() {
 	for _, u := range b.documents("cr.yaml") {
-		k, err := b.cluster.Kind(u.GroupVersionKind())
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		k := must.Get(b.cluster.Kind(u.GroupVersionKind())).In(b.t)
 		testkit.Delete(b.t, k.GVR, b.names[u.GetNamespace()], b.nameOf(u.GetNamespace(), u.GetName()))
 	}
 }
@@ -158,10 +156,7 @@ func (c *course) count(b *sandbox, counter *testkit.Counter) {
 	theirs := b.replacer()
 	gone := maps.Clone(c.created)
 	for _, u := range b.objects() {
-		k, err := b.cluster.Kind(u.GroupVersionKind())
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		k := must.Get(b.cluster.Kind(u.GroupVersionKind())).In(b.t)
 		delete(gone, theirs.Replace(k.GVR.Resource+" "+u.GetNamespace()+"/"+u.GetName()))
 	}
 	for _, r := range counter.Requests(testkit.Request.Mutating) {

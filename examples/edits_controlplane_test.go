@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
@@ -200,10 +201,7 @@ func (s *story) pick(condition func(*unstructured.Unstructured) bool) *unstructu
 }
 
 func (s *story) kindOf(u *unstructured.Unstructured) *kinds.Kind {
-	k, err := s.cluster.Kind(u.GroupVersionKind())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	k := must.Get(s.cluster.Kind(u.GroupVersionKind())).In(s.t)
 	return k
 }
 
@@ -235,10 +233,7 @@ func (s *story) settle() {
 
 // planned is what `plan` would do, without what it cannot do.
 func (s *story) planned() (list []string) {
-	surveyor, err := survey.NewSurveyor(testkit.Config(s.t), survey.Options{Workers: 4})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	surveyor := must.Get(survey.NewSurveyor(testkit.Config(s.t), survey.Options{Workers: 4})).In(s.t)
 	for _, file := range s.load() {
 		v, err := surveyor.Open(s.t.Context(), file)
 		if err != nil {
@@ -304,9 +299,7 @@ func (s *story) again() {
 		u.SetFinalizers(nil)
 		u.SetManagedFields(nil)
 		delete(u.Object, "status")
-		if _, err := s.client.Resource(s.kindOf(u).GVR).Namespace(u.GetNamespace()).Create(s.t.Context(), u, metav1.CreateOptions{}); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Get(s.client.Resource(s.kindOf(u).GVR).Namespace(u.GetNamespace()).Create(s.t.Context(), u, metav1.CreateOptions{})).In(s.t)
 	}
 	s.settle()
 	if !s.keepsCreated() {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/cli"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/conversion"
@@ -98,10 +99,7 @@ func (e example) load(t *testing.T) []*load.File {
 
 func (e example) compile(t *testing.T) []*compile.Pipeline {
 	t.Helper()
-	source, err := kinds.Offline(e.crds()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(kinds.Offline(e.crds()...)).In(t)
 	var list []*compile.Pipeline
 	for _, f := range e.load(t) {
 		p, problems, err := compile.One(f, compile.Options{Kinds: source})
@@ -122,10 +120,7 @@ func (e example) compile(t *testing.T) []*compile.Pipeline {
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path)).In(t)
 	return data
 }
 
@@ -188,10 +183,7 @@ func run(t *testing.T, line string) string {
 func TestSchema(t *testing.T) {
 	for kind, p := range published {
 		golden.File(t, p.path, p.schema())
-		compiled, err := jsonschema.NewCompiler().Compile(p.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		compiled := must.Get(jsonschema.NewCompiler().Compile(p.path)).In(t)
 		files := filesOf(t, kind)
 		if len(files) == 0 {
 			t.Errorf("no example has a file of kind %s", kind)
@@ -219,10 +211,7 @@ func filesOf(t *testing.T, kind string) []string {
 	var list []string
 	for _, pattern := range []string{"configs/*/*.yaml", "configs/*/operators/*.yaml", "conversions/*/*.yaml", "sources/*/*.yaml",
 		"activations/*.yaml"} {
-		paths, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		paths := must.Get(filepath.Glob(pattern)).In(t)
 		for _, path := range paths {
 			if bytes.Contains(read(t, path), []byte("apiVersion: "+config.APIVersion+"\nkind: "+kind+"\n")) {
 				list = append(list, path)
@@ -234,13 +223,7 @@ func filesOf(t *testing.T, kind string) []string {
 
 func instance(t *testing.T, text []byte) any {
 	t.Helper()
-	data, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(yaml.YAMLToJSON(text)).In(t)
+	v := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(data))).In(t)
 	return v
 }

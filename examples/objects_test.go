@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
@@ -152,10 +153,7 @@ func awaitState(t *testing.T, operator, downstream, state string) {
 	t.Helper()
 	want := map[string]string{"operator": operator, "downstream": downstream, "state": state}
 	testkit.Eventually(t, patience, func() (bool, string) {
-		families, err := metrics.Registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		families := must.Get(metrics.Registry.Gather()).In(t)
 		for _, family := range families {
 			for _, m := range family.GetMetric() {
 				have := map[string]string{}
@@ -173,18 +171,12 @@ func awaitState(t *testing.T, operator, downstream, state string) {
 
 func documents(t *testing.T, path string) []*unstructured.Unstructured {
 	t.Helper()
-	list, err := controlplane.Documents(string(read(t, path)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(controlplane.Documents(string(read(t, path)))).In(t)
 	return list
 }
 
 func marshal(t *testing.T, u *unstructured.Unstructured) string {
 	t.Helper()
-	text, err := u.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(u.MarshalJSON()).In(t)
 	return string(text)
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/load"
@@ -53,10 +54,7 @@ type sandbox struct {
 // newStage watches the kinds of examples, and runs the controllers of others.
 func newStage(t *testing.T, controllers controllers, list ...example) *stage {
 	t.Helper()
-	cluster, err := discovered.New(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := must.Get(discovered.New(testkit.Config(t))).In(t)
 	s := &stage{cluster: cluster, mirrors: map[schema.GroupVersionResource]*testkit.Mirror{}}
 	watch := func(gvr schema.GroupVersionResource) {
 		if s.mirrors[gvr] != nil {
@@ -86,10 +84,7 @@ func (s *stage) kindsOf(t *testing.T, files []*load.File) []*kinds.Kind {
 	t.Helper()
 	var list []*kinds.Kind
 	add := func(apiVersion, kind string) {
-		k, err := s.cluster.Kind(schema.FromAPIVersionAndKind(apiVersion, kind))
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must.Get(s.cluster.Kind(schema.FromAPIVersionAndKind(apiVersion, kind))).In(t)
 		if !slices.Contains(list, k) {
 			list = append(list, k)
 		}
@@ -280,10 +275,7 @@ func (b *sandbox) picture() string {
 	theirs := b.replacer()
 	var texts []string
 	for _, u := range b.objects() {
-		text, err := json.MarshalIndent(b.essence(u), "", " ")
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		text := must.Get(json.MarshalIndent(b.essence(u), "", " ")).In(b.t)
 		texts = append(texts, theirs.Replace(string(text)))
 	}
 	slices.SortFunc(texts, func(x, y string) int {

@@ -5,15 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 func TestManyPage(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(page, []byte(text), 0o644))
 	}
 	samples := []manySample{
 		{Operators: 1, Kinds: 1, Ready: 1, Requests: map[string]int{"watch configmaps": 1}, Anonymous: 20e6, Goroutines: 50},
@@ -29,13 +29,8 @@ func TestManyPage(t *testing.T) {
 		t.Error("a page without a section after the heading gives no error")
 	}
 	write("# Title\n" + manyBegin + "old\n" + sectionEnd + "Next\n")
-	if err := replaceSection(page, manyBegin, sectionEnd, manyTables(samples)); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, replaceSection(page, manyBegin, sectionEnd, manyTables(samples)))
+	text := must.Get(os.ReadFile(page)).In(t)
 	for _, want := range []string{
 		"# Title\n" + manyBegin, sectionEnd + "Next\n",
 		"| | 1 operator, 1 kind | 201 operators, 50 kinds | each operator adds |",

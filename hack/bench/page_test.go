@@ -10,6 +10,8 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // twoRounds are samples of both operators in which Corollary needs 0.5 and 0.9 of the other one's CPU time.
@@ -30,13 +32,9 @@ func twoRounds(objects int) []sample {
 
 func TestPage(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
-	if err := os.Mkdir(filepath.Join(filepath.Dir(page), "pictures"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(filepath.Dir(page), "pictures"), 0o755))
 	write := func(text string) {
-		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(page, []byte(text), 0o644))
 	}
 	samples := append(twoRounds(10000), twoRounds(100)...)
 	write("# Title\nno heading for results\n")
@@ -44,13 +42,8 @@ func TestPage(t *testing.T) {
 		t.Error("a page without the heading gives no error")
 	}
 	write("# Title\n" + pageBegin + "old\n" + pageEnd + "after")
-	if err := errors.Join(replaceSection(page, pageBegin, pageEnd, tables(samples)), writePlots(page, samples)); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(replaceSection(page, pageBegin, pageEnd, tables(samples)), writePlots(page, samples)))
+	text := must.Get(os.ReadFile(page)).In(t)
 	for _, want := range []string{
 		"# Title\n" + pageBegin, pageEnd + "after",
 		"| CPU time, ratio | 100 × 4 KB | 10,000 × 4 KB |",
@@ -126,10 +119,7 @@ func TestQuantile(t *testing.T) {
 
 func TestMatrix(t *testing.T) {
 	good := options{objects: "1000,100", sizes: "500", skip: "load,rest", rounds: 3, rate: 100}
-	m, err := good.matrix()
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(good.matrix()).In(t)
 	if !slices.Equal(m.objects, []int{100, 1000}) || !slices.Equal(m.sizes, []int{500}) || m.rounds != 3 || len(m.phases) != len(phases)-2 {
 		t.Errorf("%+v gave %+v", good, m)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/internal/tools"
 )
@@ -43,19 +44,14 @@ func newRelease(t *testing.T, root string) *release {
 // built builds a release.
 func built(t *testing.T, r *release) *release {
 	t.Helper()
-	if err := r.build(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.build(t.Context()))
 	return r
 }
 
 // read returns a file of the release.
 func read(t *testing.T, r *release, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(r.out, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(r.out, name))).In(t)
 	return data
 }
 
@@ -64,15 +60,11 @@ func elsewhere(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	for _, name := range []string{"cmd", "pkg", "charts/corollary"} {
-		if err := os.CopyFS(filepath.Join(root, name), os.DirFS(filepath.Join("../..", name))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.CopyFS(filepath.Join(root, name), os.DirFS(filepath.Join("../..", name))))
 	}
 	for _, name := range []string{"go.mod", "go.sum", "LICENSE"} {
 		data, err := os.ReadFile(filepath.Join("../..", name))
-		if err := errors.Join(err, os.WriteFile(filepath.Join(root, name), data, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, os.WriteFile(filepath.Join(root, name), data, 0o600)))
 	}
 	return root
 }
@@ -105,10 +97,7 @@ func TestBuiltTwiceIsEqual(t *testing.T) {
 // unpack returns the files of a .tar.gz by name, and checks their date.
 func unpack(t *testing.T, packed []byte, date time.Time) map[string][]byte {
 	t.Helper()
-	zipper, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	zipper := must.Get(gzip.NewReader(bytes.NewReader(packed))).In(t)
 	files := map[string][]byte{}
 	for archive := tar.NewReader(zipper); ; {
 		header, err := archive.Next()
@@ -135,9 +124,7 @@ func unpacked(t *testing.T, r *release) string {
 		t.Errorf("the archive has %d files", len(files))
 	}
 	path := filepath.Join(t.TempDir(), "corollary")
-	if err := os.WriteFile(path, files[host.program()], 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, files[host.program()], 0o700))
 	return path
 }
 
@@ -149,10 +136,7 @@ func checkProgram(t *testing.T, program string) {
 			t.Errorf("it prints %q, %v", out, err)
 		}
 	}
-	here, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := must.Get(filepath.Abs("../..")).In(t)
 	if data, err := os.ReadFile(program); err != nil || bytes.Contains(data, []byte(here+"/")) {
 		t.Errorf("it has the path %s in it, or cannot be read: %v", here, err)
 	}
@@ -166,9 +150,7 @@ func checkKrew(t *testing.T, r *release) {
 			Platforms                 []struct{ URI, SHA256, Bin string }
 		}
 	}
-	if err := yaml.Unmarshal(read(t, r, "corollary.krew.yaml"), &manifest); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(read(t, r, "corollary.krew.yaml"), &manifest))
 	spec := manifest.Spec
 	if spec.Version != r.version || len(spec.ShortDescription) > 50 || len(spec.Platforms) != 1 {
 		t.Fatalf("the manifest is %+v", manifest)
@@ -183,9 +165,7 @@ func checkKrew(t *testing.T, r *release) {
 // checkBill looks for modules that the program certainly contains.
 func checkBill(t *testing.T, r *release) {
 	var b bill
-	if err := json.Unmarshal(read(t, r, r.base(host)+".cdx.json"), &b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(read(t, r, r.base(host)+".cdx.json"), &b))
 	refs := map[string]bool{}
 	for _, c := range b.Components {
 		if refs[c.Ref] || c.Version == "" {
@@ -261,10 +241,7 @@ func checkInstall(t *testing.T, r *release, program string) {
 // TestZipped: Windows gets the same files as .zip.
 func TestZipped(t *testing.T) {
 	date := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
-	packed, err := zipped([]file{{"corollary.exe", 0o755, []byte("program")}}, date)
-	if err != nil {
-		t.Fatal(err)
-	}
+	packed := must.Get(zipped([]file{{"corollary.exe", 0o755, []byte("program")}}, date)).In(t)
 	archive, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
 	if err != nil || len(archive.File) != 1 || archive.File[0].Name != "corollary.exe" || !archive.File[0].Modified.Equal(date) {
 		t.Errorf("the archive is %+v, %v", archive, err)

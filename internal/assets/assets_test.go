@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/internal/gobuild"
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // emptyCache sets an empty cache for the test.
@@ -43,9 +44,7 @@ func TestEnvWins(t *testing.T) {
 		t.Errorf("with an empty directory it returns %v", err)
 	}
 	for _, name := range Names {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	if got, err := Build(t.Context(), &bytes.Buffer{}); got != dir || err != nil {
 		t.Errorf("it returns %s, %v", got, err)
@@ -73,13 +72,9 @@ func TestForDemo(t *testing.T) {
 		t.Fatalf("with nothing anywhere it returns %s", dir)
 	}
 	install := func(dir string, names ...string) string {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(dir, 0o700))
 		for _, name := range names {
-			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 		}
 		return dir
 	}

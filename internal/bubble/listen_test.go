@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -20,32 +21,18 @@ import (
 func TestListen(t *testing.T) {
 	t.Parallel()
 	bubble.Listen(t)
-	text, err := os.ReadFile(testkit.Kubeconfig(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(testkit.Kubeconfig(t))).In(t)
+	config := must.Get(clientcmd.RESTConfigFromKubeConfig(text)).In(t)
 	config.Impersonate.UserName = "somebody"
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(kubernetes.NewForConfig(config)).In(t)
 	ns, holder := testkit.Namespace(t), "somebody"
 	leases := client.CoordinationV1().Leases(ns)
-	watch, err := leases.Watch(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	watch := must.Get(leases.Watch(t.Context(), metav1.ListOptions{})).In(t)
 	defer watch.Stop()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
-	if _, err := leases.Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(leases.Create(t.Context(), lease, metav1.CreateOptions{})).In(t)
 	event := <-watch.ResultChan()
 	if got, ok := event.Object.(*coordinationv1.Lease); !ok || *got.Spec.HolderIdentity != holder {
 		t.Errorf("the watch delivers %+v", event)

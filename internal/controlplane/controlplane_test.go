@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/corollary-dev/corollary/internal/assets"
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 func TestDocuments(t *testing.T) {
@@ -49,14 +50,8 @@ func TestKubeconfig(t *testing.T) {
 		Host:            "https://127.0.0.1:6443",
 		TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca"), CertData: []byte("cert"), KeyData: []byte("key")},
 	}
-	text, err := Kubeconfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := clientcmd.RESTConfigFromKubeConfig(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(Kubeconfig(config)).In(t)
+	got := must.Get(clientcmd.RESTConfigFromKubeConfig(text)).In(t)
 	if got.Host != config.Host || !reflect.DeepEqual(got.TLSClientConfig, config.TLSClientConfig) {
 		t.Errorf("the kubeconfig connects as %v", got)
 	}
@@ -71,13 +66,8 @@ func TestReadAudit(t *testing.T) {
 {"verb":"watch","stage":"ResponseStarted"}
 {"verb":"watch","stage":"ResponseComplete"}
 {"verb":"patch","sta`
-	if err := os.WriteFile(c.audit, []byte(log), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	events, err := c.ReadAudit()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(c.audit, []byte(log), 0o600))
+	events := must.Get(c.ReadAudit()).In(t)
 	if len(events) != 2 || events[0].ObjectRef.Subresource != "log" || events[1].Verb != "watch" {
 		t.Errorf("a watch that ended and a line that is being written give %+v", events)
 	}
@@ -87,9 +77,7 @@ func TestTail(t *testing.T) {
 	var all strings.Builder
 	output := newTail(&all)
 	for range 3 {
-		if _, err := output.Write([]byte(strings.Repeat("x", tailSize-1) + "\n")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(output.Write([]byte(strings.Repeat("x", tailSize-1) + "\n"))).In(t)
 	}
 	if all.Len() != 3*tailSize || len(output.String()) != tailSize {
 		t.Errorf("%d bytes were passed on, %d remembered", all.Len(), len(output.String()))
@@ -100,9 +88,7 @@ func TestStartFails(t *testing.T) {
 	dir := t.TempDir()
 	script := "#!/bin/sh\necho the disk is on fire >&2\nexit 1\n"
 	for _, name := range assets.Names {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700))
 	}
 	t.Setenv("TMPDIR", t.TempDir())
 	_, err := Start(t.Context(), Options{Assets: dir})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/internal/assets"
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // helperEnv makes the test binary a program that starts control planes concurrently, prints their addresses, and waits to be
@@ -41,10 +42,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestManagerThatEnds(t *testing.T) {
-	c, err := Start(t.Context(), Options{Controllers: []string{"no-such-controller"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Start(t.Context(), Options{Controllers: []string{"no-such-controller"}})).In(t)
 	select {
 	case <-c.managers[0].exited:
 	case <-t.Context().Done():
@@ -59,19 +57,11 @@ func TestKilledParent(t *testing.T) {
 	if os.Getenv(assets.Env) != "" {
 		return // only our own build watches its parent
 	}
-	executable, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	executable := must.Get(os.Executable()).In(t)
 	command := exec.CommandContext(t.Context(), executable)
 	command.Env = append(os.Environ(), helperEnv+"=1")
-	stdout, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdout := must.Get(command.StdoutPipe()).In(t)
+	must.Do(t, command.Start())
 	output, servers := bufio.NewReader(stdout), map[string]string{} // by directory
 	for range planes {
 		line, err := output.ReadString('\n')
@@ -79,15 +69,10 @@ func TestKilledParent(t *testing.T) {
 		if err != nil || !found {
 			t.Fatalf("the control plane did not start: %q, %v", line, err)
 		}
-		server, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		server := must.Get(url.Parse(address)).In(t)
 		servers[dir] = server.Host
 	}
-	if err := command.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, command.Process.Kill())
 	_ = command.Wait() // the error says that it was killed
 	for dir, server := range servers {
 		waitGone(t, dir, server)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // fakeMain is a program that builds within a second: it prints its name and its
@@ -50,15 +52,10 @@ func fakeRepository(t *testing.T, program string) (cache string) {
 		"pkg/deep/readme":            "",
 	} {
 		path := filepath.Join(root, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	// The cache of the go command depends on the same variables.
-	goCache, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	goCache := must.Get(exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()).In(t)
 	t.Setenv("GOCACHE", strings.TrimSpace(string(goCache)))
 	t.Setenv("XDG_CACHE_HOME", cache) // Linux
 	t.Setenv("HOME", cache)           // macOS
@@ -72,14 +69,9 @@ func fakeRepository(t *testing.T, program string) (cache string) {
 func noTelemetry(t *testing.T, home string) {
 	t.Helper()
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, "config"))
-	config, err := os.UserConfigDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(os.UserConfigDir()).In(t)
 	mode := filepath.Join(config, "go", "telemetry", "mode")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(mode), 0o755), os.WriteFile(mode, []byte("off"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(mode), 0o755), os.WriteFile(mode, []byte("off"), 0o600)))
 }
 
 func TestBuild(t *testing.T) {
@@ -105,10 +97,7 @@ func TestBuild(t *testing.T) {
 	if built != 1 {
 		t.Errorf("three builds at once compiled %d times", built)
 	}
-	dir, err := fake.Find()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(fake.Find()).In(t)
 	for _, name := range fake.names() {
 		out, err := exec.CommandContext(t.Context(), filepath.Join(dir, name)).Output()
 		if err != nil || strings.TrimSpace(string(out)) != name+" v1.2.3" {
@@ -123,10 +112,7 @@ func TestBuildFromAnotherModFile(t *testing.T) {
 	old := fake
 	old.ModFile = "old.mod"
 	for want, module := range map[string]Module{"fake v1.2.3": fake, "fake v1.0.0": old} {
-		dir, err := module.Build(t.Context(), &bytes.Buffer{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := must.Get(module.Build(t.Context(), &bytes.Buffer{})).In(t)
 		out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "fake")).Output()
 		if err != nil || strings.TrimSpace(string(out)) != want {
 			t.Errorf("from %q it prints %q, %v", module.modFile(), out, err)
@@ -136,21 +122,13 @@ func TestBuildFromAnotherModFile(t *testing.T) {
 
 func TestBuildAgainWhenTheSourceChanges(t *testing.T) {
 	fakeRepository(t, fakeMain)
-	before, err := fake.Build(t.Context(), &bytes.Buffer{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(fake.Build(t.Context(), &bytes.Buffer{})).In(t)
 	changed := []byte(fakeMain + "\n// changed\n")
-	if err := os.WriteFile("../../hack/fake/main.go", changed, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile("../../hack/fake/main.go", changed, 0o600))
 	if _, err := fake.Find(); !errors.Is(err, ErrNotBuilt) {
 		t.Fatalf("with another source, Find returns %v", err)
 	}
-	after, err := fake.Build(t.Context(), &bytes.Buffer{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := must.Get(fake.Build(t.Context(), &bytes.Buffer{})).In(t)
 	if before == after {
 		t.Errorf("both builds are in %s", after)
 	}
@@ -204,9 +182,7 @@ func TestReporter(t *testing.T) {
 	r := newReporter("fake", &out)
 	r.compiling(10)
 	for _, text := range []string{"example.com/a\nexamp", "le.com/b\n# example.com/c\n", "./c.go:1:1: what is wrong\n"} {
-		if _, err := r.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Write([]byte(text))).In(t)
 	}
 	r.print()
 	r.stop()

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // TestUpper returns a typical test. TestOutcomes runs it again, in another process, on cases that fail.
@@ -73,9 +75,7 @@ func TestOutcomes(t *testing.T) {
 		t.Run(tc.reason, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "testdata", tc.file)
-			if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(filepath.Dir(path), 0o755))
 			write(t, path, []byte(tc.text))
 			ok, out := runAgain(t, dir, tc.run)
 			if ok != (tc.fails == "") || !strings.Contains(out, tc.fails) {
@@ -96,10 +96,7 @@ func TestOutcomes(t *testing.T) {
 // runAgain runs one test of this package in the directory and returns whether it passes, and its output.
 func runAgain(t *testing.T, dir, name string, flags ...string) (bool, string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable()).In(t)
 	command := exec.CommandContext(t.Context(), self, append([]string{"-test.run", "^" + name + "$"}, flags...)...)
 	command.Dir = dir
 	command.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // otherwise the race detector waits a second each time
@@ -109,10 +106,7 @@ func runAgain(t *testing.T, dir, name string, flags ...string) (bool, string) {
 
 func expect(t *testing.T, path, want string) {
 	t.Helper()
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(os.ReadFile(path)).In(t)
 	if string(got) != want {
 		t.Errorf("the file is\n%s\nwant\n%s", got, want)
 	}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // TestCasesDecideNothing prevents a second engine in pkg/cases: for a case, pkg/reconcile decides, renders, writes and reports,
@@ -19,10 +21,7 @@ func TestCasesDecideNothing(t *testing.T) {
 	}
 	reconciles := false
 	for _, path := range files {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path)).In(t)
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
@@ -42,10 +41,7 @@ var sharedText = regexp.MustCompile(`"(\.\./)+[^.".][^"]*/[^"]*testdata/`)
 // TestSharedFilesAreShared: what tests of several packages read is in testdata of the project.
 func TestSharedFilesAreShared(t *testing.T) {
 	for _, s := range sources(t) {
-		text, err := os.ReadFile(filepath.Join("../..", s.path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join("../..", s.path))).In(t)
 		// Whatever loads must fit the schema: that needs every case of the loader.
 		isOfLoader := s.path == "pkg/config/schema/schema_test.go"
 		if found := sharedText.Find(text); found != nil && !isOfLoader && s.path != "internal/house/cases_test.go" {

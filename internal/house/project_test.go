@@ -6,15 +6,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // textOf returns the content of a file in the repository.
 func textOf(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(root, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(root, name))).In(t)
 	return string(data)
 }
 
@@ -49,10 +48,7 @@ func TestWorkflowsCallTargets(t *testing.T) {
 	targets := textOf(t, "Makefile")
 	called := regexp.MustCompile(`(?m)^[^#\n]*\bmake ([a-z-]+)`)
 	for _, name := range append(workflows, filepath.Join(root, ".ci/run")) {
-		relative, err := filepath.Rel(root, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relative := must.Get(filepath.Rel(root, name)).In(t)
 		for _, match := range called.FindAllStringSubmatch(textOf(t, relative), -1) {
 			if !regexp.MustCompile(`(?m)^` + match[1] + `:`).MatchString(targets) {
 				t.Errorf("%s calls make %s, which the Makefile does not have", relative, match[1])

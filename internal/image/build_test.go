@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // Values that the test stamps into the image.
@@ -73,16 +75,11 @@ func (s storage) makeStandIn(t *testing.T) {
 	t.Helper()
 	root := t.TempDir()
 	for _, file := range slices.Concat([]string{"/bin/sh"}, libraries(t, "/bin/sh")) {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(file)).In(t)
 		write(t, filepath.Join(root, file), data, 0o755)
 	}
 	write(t, filepath.Join(root, "etc/ssl/certs/ca-certificates.crt"), []byte(certificates), 0o644)
-	if err := os.Mkdir(filepath.Join(root, "tmp"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(root, "tmp"), 0o755))
 	name := s.buildah(t, "from", "scratch")
 	s.buildah(t, "copy", "--quiet", name, root, "/")
 	for _, env := range []string{
@@ -113,9 +110,7 @@ func (s storage) build(t *testing.T, arch string) (image string) {
 func (s storage) config(t *testing.T, image string) imageConfig {
 	t.Helper()
 	var inspected struct{ OCIv1 imageConfig }
-	if err := json.Unmarshal([]byte(s.buildah(t, "inspect", "--type", "image", image)), &inspected); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(s.buildah(t, "inspect", "--type", "image", image)), &inspected))
 	return inspected.OCIv1
 }
 
@@ -148,10 +143,6 @@ func goEnv(t *testing.T, name string) string {
 // write makes a file and the folders above it.
 func write(t *testing.T, path string, data []byte, mode fs.FileMode) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, mode); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.WriteFile(path, data, mode))
 }

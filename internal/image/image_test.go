@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -76,15 +77,9 @@ func TestOtherPlatform(t *testing.T) {
 func volumes(t *testing.T) map[string]string {
 	t.Helper()
 	configs, access := t.TempDir(), t.TempDir()
-	data, err := os.ReadFile(example + "operator.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(example + "operator.yaml")).In(t)
 	write(t, filepath.Join(configs, "hello.yaml"), data, 0o644)
-	kubeconfig, err := controlplane.Kubeconfig(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := must.Get(controlplane.Kubeconfig(testkit.Config(t))).In(t)
 	write(t, filepath.Join(access, "kubeconfig"), kubeconfig, 0o644)
 	return map[string]string{"/etc/corollary": configs, "/etc/access": access}
 }
@@ -141,10 +136,7 @@ func testFiles(t *testing.T, root string) {
 
 // testStatic fails if the program needs a loader or a library.
 func testStatic(t *testing.T, root, arch string) {
-	file, err := elf.Open(filepath.Join(root, "corollary"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(elf.Open(filepath.Join(root, "corollary"))).In(t)
 	defer func() { _ = file.Close() }()
 	if machine := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[arch]; file.Machine != machine {
 		t.Errorf("the machine is %s, not %s", file.Machine, machine)
@@ -196,9 +188,7 @@ func testRun(t *testing.T, c container) {
 	command := c.command(ctx, t)
 	var log bytes.Buffer
 	command.Stdout, command.Stderr = &log, &log
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, command.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- command.Wait() }()
 	eventually(t, ended, &log, func() (bool, string) { return answers("http://" + probes + "/readyz") })
@@ -218,10 +208,7 @@ func testRun(t *testing.T, c container) {
 
 // testPrivileges checks in the kernel that the process has no privileges.
 func testPrivileges(t *testing.T, pid int, c container) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))).In(t)
 	id := func(n int) string { return strings.TrimSpace(strings.Repeat(fmt.Sprintf("%d\t", n), 4)) }
 	const none = "0000000000000000"
 	for name, want := range map[string]string{

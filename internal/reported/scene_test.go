@@ -30,6 +30,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -61,10 +62,7 @@ var (
 
 // play runs f in a new scene, whose operator is not started yet.
 func play(t *testing.T, f func(s *scene)) {
-	definitions, err := kinds.Definitions("../../testdata/crds/widgets.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	definitions := must.Get(kinds.Definitions("../../testdata/crds/widgets.yaml")).In(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := &scene{t: t, dir: t.TempDir(), stop: func() {}}
 		var err error
@@ -90,9 +88,7 @@ func (s *scene) config(text string, oldNew ...string) {
 			s.t.Fatalf("the config does not contain %q", oldNew[i])
 		}
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, "a.yaml"), []byte(strings.NewReplacer(oldNew...).Replace(text)), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, os.WriteFile(filepath.Join(s.dir, "a.yaml"), []byte(strings.NewReplacer(oldNew...).Replace(text)), 0o600))
 }
 
 // start starts a process, after the previous one has stopped, and waits until it rests.
@@ -230,18 +226,14 @@ func (s *scene) ready() string {
 func (s *scene) object(text string) *unstructured.Unstructured {
 	s.t.Helper()
 	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, yaml.Unmarshal([]byte(text), &u.Object))
 	return u
 }
 
 // put stores an object as it is.
 func (s *scene) put(text string) {
 	s.t.Helper()
-	if _, err := s.cluster.Put(s.object(text)); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Get(s.cluster.Put(s.object(text))).In(s.t)
 }
 
 // patch is a merge patch by another field manager, kubectl-edit.
@@ -252,10 +244,7 @@ func (s *scene) patch(gvr schema.GroupVersionResource, name, patch string) {
 func (s *scene) patchAs(manager string, gvr schema.GroupVersionResource, name, patch string) {
 	s.t.Helper()
 	o := metav1.PatchOptions{FieldManager: manager}
-	_, err := s.users.Resource(gvr).Namespace("ns").Patch(s.t.Context(), name, types.MergePatchType, []byte(patch), o)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Get(s.users.Resource(gvr).Namespace("ns").Patch(s.t.Context(), name, types.MergePatchType, []byte(patch), o)).In(s.t)
 }
 
 // apply is a server-side apply by another field manager.
@@ -263,15 +252,10 @@ func (s *scene) apply(manager string, gvr schema.GroupVersionResource, text stri
 	s.t.Helper()
 	u := s.object(text)
 	o := metav1.ApplyOptions{FieldManager: manager, Force: true}
-	_, err := s.users.Resource(gvr).Namespace("ns").Apply(s.t.Context(), u.GetName(), u, o)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Get(s.users.Resource(gvr).Namespace("ns").Apply(s.t.Context(), u.GetName(), u, o)).In(s.t)
 }
 
 func (s *scene) delete(gvr schema.GroupVersionResource, name string) {
 	s.t.Helper()
-	if err := s.users.Resource(gvr).Namespace("ns").Delete(s.t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, s.users.Resource(gvr).Namespace("ns").Delete(s.t.Context(), name, metav1.DeleteOptions{}))
 }

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 var jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
@@ -77,9 +79,7 @@ func TestBeforeOutlivesItsConfig(t *testing.T) {
 							return
 						}
 						if row.goes != "" {
-							if err := w.merge(ctx, w.widget("a", 1, nil), finished, "status"); err != nil {
-								t.Fatal(err)
-							}
+							must.Do(t, w.merge(ctx, w.widget("a", 1, nil), finished, "status"))
 							wait(2 * time.Minute)
 							w.cluster.CollectGarbage()
 						}
@@ -105,13 +105,9 @@ func runBefore(t *testing.T, restart bool, change func(conf string) string, chec
 	go func() { defer close(done); r.run(ctx) }()
 	wait(5 * time.Second)
 	u := w.widget("a", 1, nil)
-	if err := w.apply(ctx, u); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.apply(ctx, u))
 	wait(5 * time.Second)
-	if err := w.of(u).Delete(ctx, "a", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.of(u).Delete(ctx, "a", metav1.DeleteOptions{}))
 	wait(5 * time.Second)
 	w.expectHeld(ctx, "at first", "BeforeRunning")
 	changed := change(conf)
@@ -137,9 +133,7 @@ func runBefore(t *testing.T, restart bool, change func(conf string) string, chec
 }
 
 func (w *world) setConfig(text string) {
-	if err := os.WriteFile(filepath.Join(w.dir, "config.yaml"), []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, os.WriteFile(filepath.Join(w.dir, "config.yaml"), []byte(text), 0o600))
 }
 
 // expectHeld checks that the upstream and its downstream stand, and what Ready says.

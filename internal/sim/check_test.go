@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
@@ -164,10 +165,7 @@ func (w *world) checkUpstream(ctx context.Context, p *compile.Pipeline, u *unstr
 		if d.Err != nil || !d.Wanted {
 			continue
 		}
-		document, err := p.Document(desired, k, u, in, nil)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		document := must.Get(p.Document(desired, k, u, in, nil)).In(w.t)
 		object := &unstructured.Unstructured{Object: document}
 		want[key(object)] = string(u.GetUID())
 		w.checkDownstream(ctx, p, p.Downstreams[d.Downstream], object, string(u.GetUID()))
@@ -181,14 +179,9 @@ func (w *world) checkStatus(p *compile.Pipeline, u *unstructured.Unstructured) {
 		return
 	}
 	status, _, _ := unstructured.NestedMap(u.Object, "status")
-	text, err := json.Marshal(status)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(status)).In(w.t)
 	var have struct{ Conditions []metav1.Condition }
-	if err := json.Unmarshal(text, &have); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, json.Unmarshal(text, &have))
 	c := meta.FindStatusCondition(have.Conditions, p.Config.Status.Conditions.Ready)
 	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != u.GetGeneration() {
 		w.problem("%s of generation %d is not ready: %+v", key(u), u.GetGeneration(), c)
@@ -213,10 +206,7 @@ func (w *world) checkDownstream(
 		return
 	}
 	fillGenerated(want, have)
-	text, err := json.Marshal(want)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(want)).In(w.t)
 	force := true
 	options := metav1.PatchOptions{FieldManager: p.Config.Conventions.FieldManager, Force: &force, DryRun: []string{metav1.DryRunAll}}
 	then, err := w.of(want).Patch(ctx, want.GetName(), types.ApplyPatchType, text, options)
@@ -283,22 +273,15 @@ func (w *world) promisesOfWidget(ctx context.Context) {
 	const settled = time.Minute
 	u := w.widget("fresh", 6, nil)
 	n := w.counted(func() {
-		if err := w.apply(ctx, u); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, w.apply(ctx, u))
 		wait(settled)
 	})
-	made, err := w.of(u).Get(ctx, u.GetName(), getOptions)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	made := must.Get(w.of(u).Get(ctx, u.GetName(), getOptions)).In(w.t)
 	if want := w.objects(u)*len(w.pipelines()[0].Pipeline.Downstreams) + 1 + min(len(made.GetFinalizers()), 1); len(n) != want {
 		w.problem("a new object takes %d requests, want %d: %v", len(n), want, n)
 	}
 	n = w.counted(func() {
-		if err := w.merge(ctx, u, `{"metadata":{"annotations":{"theirs":"x"}}}`); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, w.merge(ctx, u, `{"metadata":{"annotations":{"theirs":"x"}}}`))
 		wait(settled)
 	})
 	if len(n) > 0 {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -61,20 +62,14 @@ func (s *Setup) definitions(t testing.TB) []*unstructured.Unstructured {
 		if len(s.definitionFiles()) == 0 {
 			return nil
 		}
-		list, err := kinds.Definitions(s.definitionFiles()...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(kinds.Definitions(s.definitionFiles()...)).In(t)
 		return list
 	})
 }
 
 func (s *Setup) source(t testing.TB) kinds.Source {
 	return once("source "+s.Example, func() kinds.Source {
-		source, err := kinds.Offline(s.definitionFiles()...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := must.Get(kinds.Offline(s.definitionFiles()...)).In(t)
 		return source
 	})
 }
@@ -86,15 +81,9 @@ func documents(t testing.TB, example, file string) []*unstructured.Unstructured 
 		if _, err := os.Stat(path); err != nil {
 			return nil
 		}
-		read, err := manifest.Read(path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		read := must.Get(manifest.Read(path, nil)).In(t)
 		for _, d := range read {
-			object, err := d.Value()
-			if err != nil {
-				t.Fatal(err)
-			}
+			object := must.Get(d.Value()).In(t)
 			if object != nil {
 				list = append(list, &unstructured.Unstructured{Object: object})
 			}
@@ -139,14 +128,9 @@ func (s *Setup) learnKinds(t testing.TB, cfg *rest.Config) {
 				gvks = append(gvks, source.Kind.GVK)
 			}
 			for range 2 { // the cluster makes a document for the first request
-				live, err := discovered.New(cfg)
-				if err != nil {
-					t.Fatal(err)
-				}
+				live := must.Get(discovered.New(cfg)).In(t)
 				for _, gvk := range gvks {
-					if _, err := live.Kind(gvk); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(live.Kind(gvk)).In(t)
 				}
 			}
 		}
@@ -157,9 +141,7 @@ func (s *Setup) learnKinds(t testing.TB, cfg *rest.Config) {
 // writeConfig writes the config with the changes of the reloads.
 func (w *world) writeConfig() {
 	if w.Setup.Example == "" {
-		if err := os.WriteFile(filepath.Join(w.dir, "config.yaml"), []byte(w.Setup.config(w.variant)), 0o600); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, os.WriteFile(filepath.Join(w.dir, "config.yaml"), []byte(w.Setup.config(w.variant)), 0o600))
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 var (
@@ -37,10 +39,7 @@ func TestSimulation(t *testing.T) {
 
 // TestExamples runs the operators of examples/configs.
 func TestExamples(t *testing.T) {
-	entries, err := os.ReadDir(examples)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(examples)).In(t)
 	for _, entry := range entries {
 		if entry.IsDir() {
 			t.Run(entry.Name(), func(t *testing.T) {
@@ -52,16 +51,10 @@ func TestExamples(t *testing.T) {
 
 // TestKept runs the schedules that found a fault.
 func TestKept(t *testing.T) {
-	paths, err := filepath.Glob("testdata/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := must.Get(filepath.Glob("testdata/*.yaml")).In(t)
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
-			s, err := readSchedule(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(readSchedule(path)).In(t)
 			if r := simulate(t, s); len(r.problems) > 0 {
 				t.Errorf("%s\n%s", strings.Join(r.problems, "\n"), strings.Join(r.trace, "\n"))
 			}
@@ -86,9 +79,7 @@ func explore(t *testing.T, n uint64, setup func(seed uint64) Setup) {
 		least, r := shrink(t, s, r)
 		t.Errorf("seed %d:\n%s\n%s\n%s", seed, strings.Join(r.problems, "\n"), least.String(), strings.Join(r.trace, "\n"))
 		if *keep != "" {
-			if err := os.WriteFile(filepath.Join("testdata", *keep+".yaml"), []byte(least.String()), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join("testdata", *keep+".yaml"), []byte(least.String()), 0o600))
 		}
 		return
 	}
@@ -170,9 +161,7 @@ func (w *world) endNamespace(ctx context.Context) {
 	w.foreign, w.orphaned = map[string]*unstructured.Unstructured{}, map[string]bool{}
 	again := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 	again.SetName("ns")
-	if _, err := w.cluster.Put(again); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Get(w.cluster.Put(again)).In(w.t)
 	wait(time.Minute)
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -102,23 +103,14 @@ func use(t *testing.T, client dynamic.Interface, ns string) {
 	resource := client.Resource(configMaps).Namespace(ns)
 	object := testkit.Parse(t, configMap)
 	force := metav1.ApplyOptions{FieldManager: "someone", Force: true}
-	if _, err := resource.Apply(t.Context(), "settings", object, force); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(resource.Apply(t.Context(), "settings", object, force)).In(t)
 	force.DryRun = []string{metav1.DryRunAll}
-	if _, err := resource.Apply(t.Context(), "settings", object, force); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := resource.List(t.Context(), metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(resource.Apply(t.Context(), "settings", object, force)).In(t)
+	must.Get(resource.List(t.Context(), metav1.ListOptions{})).In(t)
 	if _, err := resource.Get(t.Context(), "absent", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
-	watcher, err := resource.Watch(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	watcher := must.Get(resource.Watch(t.Context(), metav1.ListOptions{})).In(t)
 	watcher.Stop()
 }
 
@@ -218,10 +210,7 @@ func TestCutWatch(t *testing.T) {
 		ns := testkit.Namespace(t)
 		faults := testkit.NewFaults()
 		client := newClient(t, faults.Wrap(testkit.Config(t)))
-		watcher, err := client.Resource(configMaps).Namespace(ns).Watch(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		watcher := must.Get(client.Resource(configMaps).Namespace(ns).Watch(t.Context(), metav1.ListOptions{})).In(t)
 		defer watcher.Stop()
 		testkit.Apply(t, ns, configMap)
 		if event := <-watcher.ResultChan(); event.Type != watch.Added {
@@ -240,9 +229,6 @@ func TestCutWatch(t *testing.T) {
 
 func newClient(t *testing.T, config *rest.Config) dynamic.Interface {
 	t.Helper()
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(dynamic.NewForConfig(config)).In(t)
 	return client
 }

@@ -16,16 +16,14 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
 // TestControlPlane: the server is a release, collects garbage, and removes the namespace of a test that ended.
 func TestControlPlane(t *testing.T) {
 	t.Parallel()
-	client, err := discovery.NewDiscoveryClientForConfig(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(discovery.NewDiscoveryClientForConfig(testkit.Config(t))).In(t)
 	version, err := client.ServerVersion()
 	if err != nil || !regexp.MustCompile(`^v[1-9][^+$]*$`).MatchString(version.GitVersion) {
 		t.Errorf("the server calls itself %v, which is no release: %v", version, err)
@@ -57,9 +55,7 @@ func TestRights(t *testing.T) {
 			"rules: [{apiGroups: [''], resources: [configmaps], verbs: [list]}]}", name))
 		testkit.Apply(t, ns, fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: %s}, "+
 			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: %[1]s}, subjects: [{kind: User, name: %[1]s}]}", name))
-		if err := testkit.RightsInForce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, testkit.RightsInForce(t.Context()))
 		config := testkit.Config(t)
 		config.Impersonate.UserName = name
 		if _, err := newClient(t, config).Resource(configMaps).Namespace(ns).List(t.Context(), metav1.ListOptions{}); err != nil {
@@ -71,10 +67,7 @@ func TestRights(t *testing.T) {
 		Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"configmaps"},
 	})
 	// through the kubeconfig file, as a command connects
-	config, err := clientcmd.BuildConfigFromFlags("", testkit.KubeconfigFor(t, config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	config = must.Get(clientcmd.BuildConfigFromFlags("", testkit.KubeconfigFor(t, config))).In(t)
 	client := newClient(t, config).Resource(configMaps).Namespace(ns)
 	if _, err := client.Get(t.Context(), "settings", metav1.GetOptions{}); err != nil {
 		t.Errorf("reading is allowed, but: %v", err)

@@ -9,14 +9,12 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/internal/gobuild"
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // TestEachToolIsPinned: the table and the modules have the same versions, so that both must be changed together.
 func TestEachToolIsPinned(t *testing.T) {
-	modules, err := filepath.Glob("../../tools/*/go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	modules := must.Get(filepath.Glob("../../tools/*/go.mod")).In(t)
 	var folders []string
 	for _, file := range modules {
 		folders = append(folders, filepath.Base(filepath.Dir(file)))
@@ -35,10 +33,7 @@ func TestEachToolIsPinned(t *testing.T) {
 // goMod returns the lines of the module that pins the tool.
 func goMod(t *testing.T, tool gobuild.Module) []string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("../../tools", tool.Binary, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join("../../tools", tool.Binary, "go.mod"))).In(t)
 	return strings.Split(string(data), "\n")
 }
 

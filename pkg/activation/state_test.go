@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/nameserver"
 	"github.com/corollary-dev/corollary/pkg/activation/locks"
 	"github.com/corollary-dev/corollary/pkg/config/common"
@@ -49,10 +50,7 @@ func TestReadHolder(t *testing.T) {
 				m.record.LeaseDurationSeconds = int(lease.Seconds())
 				return nil
 			}
-			s, err := ReadHolder(t.Context(), m, deadline)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(ReadHolder(t.Context(), m, deadline)).In(t)
 			if s.RanOut(time.Now()) == test.active {
 				t.Errorf("%s: silent for %s", test.reason, s.Silent(time.Now()))
 			}
@@ -143,10 +141,7 @@ func dnsFile(d lock.ActivationDNS) *load.ActivationFile {
 // TestDNSState: who is named can be shown, and no command changes it.
 func TestDNSState(t *testing.T) {
 	server := nameserver.Start(t)
-	store, err := locks.Open(dnsFile(lock.ActivationDNS{TXT: "active.example.com", Resolver: server.Addr}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(locks.Open(dnsFile(lock.ActivationDNS{TXT: "active.example.com", Resolver: server.Addr}))).In(t)
 	if s, err := Read(t.Context(), store); err != nil || s.Holder != "" || s.Token.String() != "" {
 		t.Errorf("nobody is named: %+v, %v", s, err)
 	}

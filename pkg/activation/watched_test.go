@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -75,9 +76,7 @@ func TestWatched(t *testing.T) {
 		log := &lines{}
 		w := &watched{Store: &scripted{records: test.records}, name: "w", identity: "eu", self: "eu_1",
 			timings: leadership.DefaultTimings(), log: log.logger()}
-		if err := w.Watch(t.Context(), func(*leadership.Record) bool { return false }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Watch(t.Context(), func(*leadership.Record) bool { return false }))
 		if n := log.count(test.says); n != test.times {
 			t.Errorf("%s: it is logged %d times: %q", test.reason, n, log.list)
 		}
@@ -108,9 +107,7 @@ func TestSlowLock(t *testing.T) {
 	defer forgetMetrics("w")
 	for i, took := range []time.Duration{0, 200 * time.Millisecond, 200 * time.Millisecond, 0, 200 * time.Millisecond} {
 		m.before = func() error { <-time.After(took); return nil }
-		if err := w.Update(t.Context(), held("eu_1", time.Now())); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Update(t.Context(), held("eu_1", time.Now())))
 		if n, want := log.count("renewals are slow"), []int{0, 1, 1, 1, 2}[i]; n < want {
 			t.Errorf("after renewal %d it was logged %d times, want %d", i, n, want)
 		}

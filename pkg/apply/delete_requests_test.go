@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -23,9 +24,7 @@ func TestDelete(t *testing.T) {
 
 	f.requests = nil
 	for range 2 { // the second delete finds no object, which is not an error
-		if _, err := f.c.Delete(t.Context(), tg, first.GetUID(), metav1.DeletePropagationBackground); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.c.Delete(t.Context(), tg, first.GetUID(), metav1.DeletePropagationBackground)).In(t)
 	}
 	if want := []string{"delete configmaps 200", "delete configmaps 404"}; !slices.Equal(f.requests, want) {
 		t.Errorf("the observer heard %v, want %v", f.requests, want)
@@ -79,9 +78,7 @@ func TestDeletePropagation(t *testing.T) {
 				`{apiVersion: v1, kind: Pod, metadata: {name: p, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: j, uid: "`+
 					string(job.GetUID())+`", controller: true, blockOwnerDeletion: true}]}, spec: {containers: [{name: a, image: a}]}}`)
 			collectorSeesPods(t, f.ns) // the collector orphans only what it knows
-			if _, err := f.c.Delete(t.Context(), tg, job.GetUID(), tc.propagation); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(f.c.Delete(t.Context(), tg, job.GetUID(), tc.propagation)).In(t)
 			testkit.Eventually(t, eventually, func() (bool, string) {
 				if testkit.Find(t, jobs, f.ns, "j") != nil {
 					return false, "the job is still there"

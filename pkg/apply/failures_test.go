@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -19,10 +20,7 @@ func TestUnknownFieldAtEveryLevel(t *testing.T) {
 	f := setup(t)
 	tg := f.target(deployments, "web")
 	force := true
-	body, err := encode(document(tg, doc(t, strings.Replace(deployment, "replicas", "replcas", 1)), "", createOnly))
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(encode(document(tg, doc(t, strings.Replace(deployment, "replicas", "replcas", 1)), "", createOnly))).In(t)
 	for _, level := range []string{"", metav1.FieldValidationIgnore, metav1.FieldValidationWarn, metav1.FieldValidationStrict} {
 		_, err := f.c.resource(tg).Patch(t.Context(), tg.Name, types.ApplyYAMLPatchType, body,
 			metav1.PatchOptions{FieldManager: ours, Force: &force, FieldValidation: level})
@@ -107,9 +105,7 @@ func TestTerminatingNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.c.Delete(t.Context(), ns, made.GetUID(), metav1.DeletePropagationBackground); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.c.Delete(t.Context(), ns, made.GetUID(), metav1.DeletePropagationBackground)).In(t)
 	testkit.Eventually(t, eventually, func() (bool, string) { // admission sees it through a watch
 		_, err = f.c.Create(t.Context(), Target{GVR: configMaps, Namespace: name, Name: testkit.Unique(t)}, doc(t, configMap))
 		return err != nil, "objects can still be created"

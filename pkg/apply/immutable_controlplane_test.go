@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -145,18 +146,9 @@ func clusterOf(apiVersion, kind, rest string) string {
 // minor returns the minor version of the API server.
 func minor(t *testing.T) int {
 	t.Helper()
-	client, err := discovery.NewDiscoveryClientForConfig(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	version, err := client.ServerVersion()
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := strconv.Atoi(version.Minor)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(discovery.NewDiscoveryClientForConfig(testkit.Config(t))).In(t)
+	version := must.Get(client.ServerVersion()).In(t)
+	n := must.Get(strconv.Atoi(version.Minor)).In(t)
 	return n
 }
 

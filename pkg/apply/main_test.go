@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
@@ -60,10 +61,7 @@ func setupFor(t *testing.T, cfg *rest.Config) *fixture {
 	t.Helper()
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(KeepAnswers)
-	d, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(dynamic.NewForConfig(cfg)).In(t)
 	f := &fixture{T: t, ns: testkit.Namespace(t)}
 	f.c = New(d, ours, WithObserver(func(verb, resource string, code int) {
 		f.requests = append(f.requests, fmt.Sprintf("%s %s %d", verb, resource, code))
@@ -78,19 +76,13 @@ func (f *fixture) target(gvr schema.GroupVersionResource, name string) Target {
 // create makes the object by Create and fails the test if it is refused.
 func (f *fixture) create(tg Target, yaml string) *unstructured.Unstructured {
 	f.Helper()
-	out, err := f.c.Create(f.Context(), tg, doc(f.T, yaml))
-	if err != nil {
-		f.Fatal(err)
-	}
+	out := must.Get(f.c.Create(f.Context(), tg, doc(f.T, yaml))).In(f)
 	return out
 }
 
 func (f *fixture) apply(tg Target, uid types.UID, yaml string) *unstructured.Unstructured {
 	f.Helper()
-	out, err := f.c.Apply(f.Context(), tg, uid, doc(f.T, yaml))
-	if err != nil {
-		f.Fatal(err)
-	}
+	out := must.Get(f.c.Apply(f.Context(), tg, uid, doc(f.T, yaml))).In(f)
 	return out
 }
 

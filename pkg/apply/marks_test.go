@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -41,10 +42,7 @@ func TestFinalizer(t *testing.T) {
 		t.Errorf("an apply left the finalizers %v", out.GetFinalizers())
 	}
 
-	removed, err := f.c.RemoveFinalizer(t.Context(), tg, f.get(tg), "example.com/first")
-	if err != nil {
-		t.Fatal(err)
-	}
+	removed := must.Get(f.c.RemoveFinalizer(t.Context(), tg, f.get(tg), "example.com/first")).In(t)
 	if got, want := removed.GetFinalizers(), []string{"example.com/second"}; !slices.Equal(got, want) {
 		t.Errorf("finalizers are %v, want %v", got, want)
 	}
@@ -151,9 +149,7 @@ func TestRelease(t *testing.T) {
 		{"apiVersion": "v1", "kind": "ConfigMap", "name": "mine", "uid": %q, "controller": true},
 		{"apiVersion": "v1", "kind": "ConfigMap", "name": "last", "uid": %q}]}}`, first, marks.OwnerUID, last))
 	f.requests = nil
-	if _, err := f.c.Release(t.Context(), tg, live, marks); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.c.Release(t.Context(), tg, live, marks)).In(t)
 	got := f.get(tg)
 	if diff := cmp.Diff(map[string]string{"keep": "1", "theirs": "1"}, got.GetLabels()); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
@@ -201,9 +197,7 @@ func TestReleaseSoleManager(t *testing.T) {
 	if _, err = f.c.RemoveFinalizer(t.Context(), tg, live, "example.com/hold"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.c.Release(t.Context(), tg, f.get(tg), marks); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.c.Release(t.Context(), tg, f.get(tg), marks)).In(t)
 	got := f.get(tg)
 	if m := managers(got); len(m) != 0 {
 		t.Errorf("managers are %v, want none", m)
@@ -219,9 +213,7 @@ func TestReleaseCustomResource(t *testing.T) {
 	tg := f.target(widgets, "a")
 	live := f.create(tg,
 		`{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: a, labels: {tools.example.com/app: a}}, spec: {text: a}}`)
-	if _, err := f.c.Release(t.Context(), tg, live, Marks{Labels: []string{"tools.example.com/app"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.c.Release(t.Context(), tg, live, Marks{Labels: []string{"tools.example.com/app"}})).In(t)
 	got := f.get(tg)
 	if m := managers(got); len(m) != 0 || len(got.GetLabels()) != 0 || field(t, got, "spec", "text") != "a" {
 		t.Errorf("managers are %v of %v, want none", m, got.Object)

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // TestOwnersGoFromTheLast: indexes in a patch stay right.
@@ -12,10 +14,7 @@ func TestOwnersGoFromTheLast(t *testing.T) {
 		map[string]any{"uid": "mine"}, map[string]any{"uid": "theirs"}, map[string]any{"uid": "mine"}}}}}
 	var p jsonPatch
 	p.removeOwners(live, "mine")
-	got, err := encode([]any(p))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(encode([]any(p))).In(t)
 	want := `[{"op":"remove","path":"/metadata/ownerReferences/2"},{"op":"remove","path":"/metadata/ownerReferences/0"}]`
 	if string(got) != want {
 		t.Errorf("the patch is %s, want %s", got, want)
@@ -34,10 +33,7 @@ func TestEntriesGoFromTheLast(t *testing.T) {
 		map[string]any{"manager": "operator", "operation": "Update"}}}}}
 	var p jsonPatch
 	p.removeManagers(live, []string{"operator"})
-	got, err := encode([]any(p))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(encode([]any(p))).In(t)
 	want := `[{"op":"remove","path":"/metadata/managedFields/2"},{"op":"remove","path":"/metadata/managedFields/0"}]`
 	if string(got) != want {
 		t.Errorf("the patch is %s, want %s", got, want)

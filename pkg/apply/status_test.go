@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -34,10 +35,7 @@ func TestApplyStatus(t *testing.T) {
 	testkit.Patch(t, widgets, f.ns, "a", "other", `{"status": {"conditions": [{"type": "Theirs", "status": "True"}]}}`, "status")
 
 	f.requests = nil
-	out, err := f.applyStatus(tg, made.GetUID(), map[string]any{"phase": "Up", "conditions": conditions("Ready", "Valid")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(f.applyStatus(tg, made.GetUID(), map[string]any{"phase": "Up", "conditions": conditions("Ready", "Valid")})).In(t)
 	if want := []string{"apply widgets.tools.example.com/status 200"}; !slices.Equal(f.requests, want) {
 		t.Errorf("the observer heard %v, want %v", f.requests, want)
 	}
@@ -52,10 +50,7 @@ func TestApplyStatus(t *testing.T) {
 	}
 
 	// Our list is that of the last apply; items of others are merged by key and stay.
-	out, err = f.applyStatus(tg, made.GetUID(), map[string]any{"conditions": conditions("Ready")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out = must.Get(f.applyStatus(tg, made.GetUID(), map[string]any{"conditions": conditions("Ready")})).In(t)
 	want := map[string]any{"conditions": conditions("Theirs", "Ready")}
 	if diff := cmp.Diff(want, field(t, out, "status")); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
@@ -157,10 +152,7 @@ func TestPatchStatus(t *testing.T) {
 	if err != nil || again.GetResourceVersion() != out.GetResourceVersion() {
 		t.Errorf("a patch that changes nothing wrote something: %v", err)
 	}
-	out, err = f.c.PatchStatus(t.Context(), tg, true, out.GetResourceVersion(), made.GetUID(), map[string]any{"phase": nil})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out = must.Get(f.c.PatchStatus(t.Context(), tg, true, out.GetResourceVersion(), made.GetUID(), map[string]any{"phase": nil})).In(t)
 	if diff := cmp.Diff(map[string]any{"conditions": conditions("Ready")}, field(t, out, "status")); diff != "" {
 		t.Errorf("nil removes a field (-want +got):\n%s", diff)
 	}
@@ -177,10 +169,7 @@ func TestUndeclaredStatus(t *testing.T) {
 	expectError(t, err, nil, ReasonSchemaMismatch)
 	messageContains(t, err, "writing the status of widgets.tools.example.com", ".status.nope: field not declared in schema")
 
-	out, err := f.c.PatchStatus(t.Context(), tg, true, made.GetResourceVersion(), made.GetUID(), status)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(f.c.PatchStatus(t.Context(), tg, true, made.GetResourceVersion(), made.GetUID(), status)).In(t)
 	if diff := cmp.Diff(map[string]any{"conditions": conditions("Ready")}, field(t, out, "status")); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}

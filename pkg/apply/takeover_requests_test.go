@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -71,10 +72,7 @@ func checkTakenOver(f *fixture, manager string) {
 	tg := f.target(deployments, "a")
 	before := f.get(tg)
 	status := entry(before, manager, metav1.ManagedFieldsOperationUpdate, "status")
-	taken, err := f.c.TakeOver(f.Context(), tg, before, []string{manager})
-	if err != nil {
-		f.Fatal(err)
-	}
+	taken := must.Get(f.c.TakeOver(f.Context(), tg, before, []string{manager})).In(f)
 	if got, want := managers(taken), []string{manager + " Update status", ours + " Apply ", "other Update "}; !slices.Equal(got,
 		slices.Sorted(slices.Values(want))) {
 		f.Fatalf("managers are %v, want %v", got, want)
@@ -150,10 +148,7 @@ func TestTakeOverFromOperator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live, err := f.c.TakeOver(t.Context(), tg, f.get(tg), []string{"manager"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	live := must.Get(f.c.TakeOver(t.Context(), tg, f.get(tg), []string{"manager"})).In(t)
 	out := f.apply(tg, live.GetUID(),
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [`+reference+`}]}, data: {mine: "1"}}`)
 	refs := out.GetOwnerReferences()
@@ -194,10 +189,7 @@ func TestWithdrawStatus(t *testing.T) {
 	before := New(testkit.Dynamic(t), "before")
 	write := func(c *Client, status string) *unstructured.Unstructured {
 		t.Helper()
-		out, err := c.ApplyStatus(t.Context(), tg, "tools.example.com/v1", "Widget", true, up.GetUID(), doc(t, status))
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(c.ApplyStatus(t.Context(), tg, "tools.example.com/v1", "Widget", true, up.GetUID(), doc(t, status))).In(t)
 		return out
 	}
 	ready := `conditions: [{type: Ready, status: "True"}]`
@@ -206,10 +198,7 @@ func TestWithdrawStatus(t *testing.T) {
 	if field(t, out, "status", "phase") == nil {
 		t.Fatal("what the other manager wrote should have stayed")
 	}
-	out, err := f.c.WithdrawStatus(t.Context(), tg, out, true, "before")
-	if err != nil {
-		t.Fatal(err)
-	}
+	out = must.Get(f.c.WithdrawStatus(t.Context(), tg, out, true, "before")).In(t)
 	if phase := field(t, out, "status", "phase"); phase != nil {
 		t.Errorf("phase is %v, want it gone", phase)
 	}

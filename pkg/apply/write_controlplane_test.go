@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -47,10 +48,7 @@ func TestLeavingOut(t *testing.T) {
 		uid := f.create(tg, deployment).GetUID()
 		less := doc(t, deployment)
 		delete(less["spec"].(map[string]any), "replicas")
-		out, err := f.c.Apply(t.Context(), tg, uid, less)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(f.c.Apply(t.Context(), tg, uid, less)).In(t)
 		if got := field(t, out, "spec", "replicas"); got != int64(1) {
 			t.Errorf("replicas are %v, want the default 1", got)
 		}
@@ -69,10 +67,7 @@ func TestLeavingOut(t *testing.T) {
 		testkit.Patch(t, deployments, f.ns, "web", "autoscaler", `{"spec": {"replicas": 7}}`, "scale")
 		less := doc(t, deployment)
 		delete(less["spec"].(map[string]any), "replicas")
-		out, err := f.c.Apply(t.Context(), tg, uid, less)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(f.c.Apply(t.Context(), tg, uid, less)).In(t)
 		if got := field(t, out, "spec", "replicas"); got != int64(7) {
 			t.Errorf("replicas are %v, want the autoscaler's 7", got)
 		}

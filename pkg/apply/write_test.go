@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -54,10 +55,7 @@ func TestCreateOnlyUnforced(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
 	f.create(tg, configMap)
-	body, err := encode(document(tg, doc(t, configMap), "", createOnly))
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(encode(document(tg, doc(t, configMap), "", createOnly))).In(t)
 	for _, force := range []bool{false, true} {
 		_, err := f.c.resource(tg).Patch(t.Context(), tg.Name, types.ApplyYAMLPatchType, body,
 			metav1.PatchOptions{FieldManager: ours, Force: &force})
@@ -218,10 +216,7 @@ func TestApplyNumbersAndText(t *testing.T) {
 		"free":   map[string]any{"i": int64(-9223372036854775808), "f": 0.1, "on": "on", "k\u0085": "1.10"},
 	}
 	obj := map[string]any{"apiVersion": "tools.example.com/v1", "kind": "Widget", "spec": spec}
-	out, err := f.c.Create(t.Context(), tg, obj)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(f.c.Create(t.Context(), tg, obj)).In(t)
 	if diff := cmp.Diff(spec, field(t, out, "spec")); diff != "" {
 		t.Errorf("stored (-sent +stored):\n%s", diff)
 	}
@@ -253,10 +248,7 @@ func TestNull(t *testing.T) {
 	_, err := f.c.Null(t.Context(), tg, live.GetUID(), made.GetResourceVersion(), paths)
 	expectError(t, err, ErrConflict, ReasonChanged)
 
-	out, err := f.c.Null(t.Context(), tg, live.GetUID(), live.GetResourceVersion(), paths)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(f.c.Null(t.Context(), tg, live.GetUID(), live.GetResourceVersion(), paths)).In(t)
 	if diff := cmp.Diff(map[string]any{"mine": "1"}, field(t, out, "data")); diff != "" {
 		t.Errorf("data (-want +got):\n%s", diff)
 	}
@@ -304,10 +296,7 @@ func TestClusterScoped(t *testing.T) {
 	tg := Target{GVR: schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"},
 		Name: testkit.Unique(t)}
 	obj := doc(t, `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, value: 5}`)
-	made, err := f.c.Create(t.Context(), tg, obj)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(f.c.Create(t.Context(), tg, obj)).In(t)
 	if _, err := f.c.Delete(t.Context(), tg, made.GetUID(), metav1.DeletePropagationBackground); err != nil {
 		t.Error(err)
 	}

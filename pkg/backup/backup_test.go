@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/backup/archive"
@@ -98,20 +99,11 @@ func contentOf(t *testing.T, path string) string {
 
 func expand(t *testing.T, path string) string {
 	t.Helper()
-	in, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(os.Open(path)).In(t)
 	defer in.Close()
-	expander, err := zstd.NewReader(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expander := must.Get(zstd.NewReader(in)).In(t)
 	defer expander.Close()
-	text, err := io.ReadAll(expander)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(expander)).In(t)
 	return string(text)
 }
 
@@ -148,10 +140,7 @@ func TestDamaged(t *testing.T) {
 		if strings.HasSuffix(name, ".zst") {
 			path = name
 		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(name)).In(t)
 		for i := 0; i < len(text); i += max(1, len(text)/200) {
 			_ = os.WriteFile(name, text[:i], 0o600)
 			refused(path, fmt.Sprintf("%s cut to %d", name, i))
@@ -167,10 +156,7 @@ func TestDamaged(t *testing.T) {
 	_ = os.WriteFile(filepath.Join(dir, "backup", "objects", "more.json"), nil, 0o600)
 	refused(filepath.Join(dir, "backup"), "a file too many")
 	name := filepath.Join(dir, "backup.tar.zst")
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(name)).In(t)
 	_ = os.WriteFile(name, append(text, text...), 0o600)
 	refused(name, "two files, one after the other")
 }
@@ -199,10 +185,7 @@ func TestUnknownFiles(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "backup")
 		w.save(path)
-		name, err := row.put(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		name := must.Get(row.put(path)).In(t)
 		testkit.Patch(t, w.things(), w.ns, "a", "test", `{"spec": {"changed": "`+row.reason+`"}}`)
 		if _, _, err := w.backup(testkit.Config(t)).Run(t.Context(), path); err == nil {
 			t.Errorf("%s: the backup was replaced", row.reason)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
 )
@@ -44,30 +45,20 @@ func TestDryRun(t *testing.T) {
 			m.status(name, fmt.Sprintf(`{"status": {"phase": %q, "old": "o"}}`, strings.Repeat("x", i+1)))
 		}
 		path := m.save()
-		if err := m.cluster.Define(testkit.Parse(t, strings.Replace(shopDefinition, row.from, row.to, 1))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.cluster.Define(testkit.Parse(t, strings.Replace(shopDefinition, row.from, row.to, 1))))
 		for _, name := range []string{"a", "b"} {
-			if err := m.client.Resource(shops).Namespace("default").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, m.client.Resource(shops).Namespace("default").Delete(t.Context(), name, metav1.DeleteOptions{}))
 		}
 		m.putNamespace("default")
 		r := m.restore(path, backup.Fail)
 		r.DryRun = true
-		plan, err := r.Plan(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := must.Get(r.Plan(t.Context())).In(t)
 		dry, err := r.Run(t.Context(), plan)
 		if err != nil || len(m.cluster.Objects(shops)) != 0 {
 			t.Fatalf("%s: %d objects were written: %v", row.reason, len(m.cluster.Objects(shops)), err)
 		}
 		r.DryRun = false
-		made, err := r.Run(t.Context(), plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := must.Get(r.Run(t.Context(), plan)).In(t)
 		for what, result := range map[string]*backup.Result{"dry": dry, "real": made} {
 			if fmt.Sprint(problems(result.Changed)) != fmt.Sprint(row.changed) || !alike(problems(result.Refused), row.refused) {
 				t.Errorf("%s, %s run: refused %q, changed %q", row.reason, what, problems(result.Refused), problems(result.Changed))
@@ -107,9 +98,7 @@ func (m *inMemory) status(name, patch string) {
 
 func (m *inMemory) putNamespace(name string) {
 	m.t.Helper()
-	if _, err := m.cluster.Put(testkit.Parse(m.t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Get(m.cluster.Put(testkit.Parse(m.t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}"))).In(m.t)
 }
 
 // Of objects in a namespace that does not exist a dry run cannot say anything, and says so.
@@ -119,10 +108,7 @@ func TestDryRunUnknown(t *testing.T) {
 	m.create("a", map[string]any{"old": "o"})
 	r := m.restore(m.save(), backup.Fail)
 	r.Namespaces, r.DryRun = map[string]string{"default": "other"}, true
-	plan, err := r.Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(r.Plan(t.Context())).In(t)
 	result, err := r.Run(t.Context(), plan)
 	if err != nil || result.Created > 0 || fmt.Sprint(result.Unknown) != "[{shops.example.com Namespace other does not exist yet 1}]" {
 		t.Errorf("the result is %+v: %v", result, err)
@@ -139,18 +125,13 @@ func TestDryRunReplaces(t *testing.T) {
 	path := m.save()
 	limited := strings.NewReplacer("old: {type: string}\n                x:", "x:",
 		"count: {type: integer}", "count: {type: integer, maximum: 1}")
-	if err := m.cluster.Define(testkit.Parse(t, limited.Replace(shopDefinition))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.cluster.Define(testkit.Parse(t, limited.Replace(shopDefinition))))
 	for _, name := range []string{"a", "b"} {
 		m.update(name, map[string]any{"count": int64(0)})
 	}
 	r := m.restore(path, backup.Replace)
 	r.DryRun = true
-	plan, err := r.Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(r.Plan(t.Context())).In(t)
 	result, err := r.Run(t.Context(), plan)
 	if err != nil || result.Replaced != 1 || len(result.Refused) != 1 || len(result.Changed) != 1 ||
 		!strings.Contains(result.Changed[0].String(), "default/a: .spec.old is lost") {

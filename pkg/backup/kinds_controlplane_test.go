@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/backup/archive"
@@ -39,10 +40,7 @@ var notRestored = map[string]string{
 // seeds has the least that the API server takes of each kind, by apiVersion and kind.
 func seeds(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("../../testdata/seeds.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../testdata/seeds.yaml")).In(t)
 	out := map[string]string{}
 	for part := range strings.SplitSeq(string(text), "\n---\n") {
 		u := testkit.Parse(t, part)
@@ -54,14 +52,8 @@ func seeds(t *testing.T) map[string]string {
 // Objects of each kind that the API server serves come back, whether they were applied or created: what it generates is generated again.
 func TestEveryKind(t *testing.T) {
 	t.Parallel()
-	finder, err := discovery.NewDiscoveryClientForConfig(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lists, err := finder.ServerPreferredResources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	finder := must.Get(discovery.NewDiscoveryClientForConfig(testkit.Config(t))).In(t)
+	lists := must.Get(finder.ServerPreferredResources()).In(t)
 	known, tested, ns := seeds(t), 0, testkit.Namespace(t)
 	for _, list := range lists {
 		gv, _ := schema.ParseGroupVersion(list.GroupVersion)
@@ -123,10 +115,7 @@ func restoreObject(t *testing.T, gvr schema.GroupVersionResource, u *unstructure
 	if ns != "" {
 		selection.Namespaces = []string{ns}
 	}
-	identity, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	identity := must.Get(age.GenerateX25519Identity()).In(t)
 	b := &backup.Backup{Client: testkit.Dynamic(t), Kinds: []backup.Selection{selection}, Recipients: []age.Recipient{identity.Recipient()}}
 	if _, _, err = b.Run(t.Context(), path); err != nil {
 		t.Errorf("%s: %v", what, err)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/config/conversion"
@@ -89,18 +90,14 @@ func TestRestoreConvertsManagers(t *testing.T) {
 		return objects.Apply(t.Context(), "a", u, metav1.ApplyOptions{FieldManager: manager})
 	}
 	for manager, spec := range map[string]string{"alice": "{host: db, port: 5432, note: x}", "carol": "{zone: z}"} {
-		if _, err := apply(manager, spec); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(apply(manager, spec)).In(t)
 	}
 	owned := fmt.Sprintf(`[{"op": "replace", "path": "/metadata/managedFields", "value": [
 		{"manager": "alice", "operation": "Apply", "apiVersion": %q, "fieldsType": "FieldsV1",
 			"fieldsV1": {"f:spec": {"f:hostPort": {}, "f:note": {}}}},
 		{"manager": "carol", "operation": "Apply", "apiVersion": %q, "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:zone": {}}}}]}]`,
 		group+"/v1beta1", group+"/v1")
-	if _, err := objects.Patch(t.Context(), "a", types.JSONPatchType, []byte(owned), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(objects.Patch(t.Context(), "a", types.JSONPatchType, []byte(owned), metav1.PatchOptions{})).In(t)
 	b := w.backup(testkit.Config(t))
 	b.Kinds = []backup.Selection{{GVK: gvr.GroupVersion().WithKind("Host"), Resource: "hosts", Namespaced: true, Custom: true,
 		Namespaces: []string{ns}, Choices: []backup.Choice{{}}}}

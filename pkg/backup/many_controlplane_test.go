@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/internal/tools"
 )
@@ -35,10 +36,7 @@ func (w *world) create(objects int) {
 	w.t.Helper()
 	config := testkit.Config(w.t)
 	config.QPS = -1
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	client := must.Get(dynamic.NewForConfig(config)).In(w.t)
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range 16 {

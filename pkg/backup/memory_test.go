@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/backup/archive"
 )
@@ -64,10 +65,7 @@ func page(token, limit string) string {
 func TestMemory(t *testing.T) {
 	s := &server{}
 	config := &rest.Config{Host: "http://server", Transport: s, QPS: -1}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(dynamic.NewForConfig(config)).In(t)
 	b := &backup.Backup{Client: client, Kinds: []backup.Selection{{Resource: "things", Choices: []backup.Choice{{}},
 		GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}}}}
 	path := filepath.Join(t.TempDir(), "backup.tar.zst")

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/backup/archive"
 )
@@ -38,9 +39,7 @@ func TestRestoreOfNamespaces(t *testing.T) {
 				namespace, name, _ := strings.Cut(at, "/")
 				o.remove(shops, namespace, name)
 			}
-			if err := o.client.Resource(namespaces).Delete(t.Context(), "home", metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, o.client.Resource(namespaces).Delete(t.Context(), "home", metav1.DeleteOptions{}))
 			o.cluster.CollectGarbage()
 			r := o.restore(path, backup.Fail, operator)
 			if owner == "home" {
@@ -81,9 +80,7 @@ func TestRestoreIntoARefusedNamespace(t *testing.T) {
 	}
 	o.remove(shops, "home", "a")
 	o.remove(shops, "home", "b")
-	if err := o.client.Resource(namespaces).Delete(t.Context(), "home", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.client.Resource(namespaces).Delete(t.Context(), "home", metav1.DeleteOptions{}))
 	o.cluster.CollectGarbage()
 	plan, result := o.run(o.restore(path, backup.Skip, operator))
 	if result.Created != 2 || len(result.Refused) != 1 || !strings.Contains(result.Refused[0].Text, "its owner") {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/backup/archive"
@@ -47,10 +48,7 @@ func newOperated(t *testing.T, operator archive.Operator) *operated {
 // newOperatedOf has another definition of the upstreams.
 func newOperatedOf(t *testing.T, operator archive.Operator, definition string) *operated {
 	t.Helper()
-	key, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(age.GenerateX25519Identity()).In(t)
 	o := &operated{newInMemory(t, definition), operator, key}
 	for _, name := range []string{"shared", "copy"} {
 		o.putNamespace(name)
@@ -121,14 +119,8 @@ func (o *operated) restore(path, onConflict string, operators ...archive.Operato
 
 func (o *operated) run(r *backup.Restore) (*backup.Plan, *backup.Result) {
 	o.t.Helper()
-	plan, err := r.Plan(o.t.Context())
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	result, err := r.Run(o.t.Context(), plan)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	plan := must.Get(r.Plan(o.t.Context())).In(o.t)
+	result := must.Get(r.Run(o.t.Context(), plan)).In(o.t)
 	return plan, result
 }
 
@@ -146,10 +138,7 @@ func (o *operated) remove(gvr schema.GroupVersionResource, namespace, name strin
 
 func (o *operated) get(gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
 	o.t.Helper()
-	u, err := o.client.Resource(gvr).Namespace(namespace).Get(o.t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	u := must.Get(o.client.Resource(gvr).Namespace(namespace).Get(o.t.Context(), name, metav1.GetOptions{})).In(o.t)
 	return u
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/backup/archive"
 )
@@ -36,10 +37,7 @@ func TestRecordedNamespaceIsForbidden(t *testing.T) {
 		return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}},
 			Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
 	})}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(dynamic.NewForConfig(config)).In(t)
 	of := func(kind string) schema.GroupVersionKind {
 		return schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind}
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/backup/archive"
@@ -25,10 +26,7 @@ func TestSecrets(t *testing.T) {
 	if _, _, err := b.Run(t.Context(), path); err == nil {
 		t.Error("it was written without a recipient")
 	}
-	identity, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	identity := must.Get(age.GenerateX25519Identity()).In(t)
 	b.Recipients = []age.Recipient{identity.Recipient()}
 	if _, _, err := b.Run(t.Context(), path); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/backup/archive"
@@ -119,40 +120,26 @@ func (m *inMemory) create(name string, spec map[string]any) {
 	m.t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Shop",
 		"metadata": map[string]any{"name": name, "namespace": "default"}, "spec": runtime.DeepCopyJSON(spec)}}
-	_, err := m.client.Resource(shops).Namespace("default").Create(m.t.Context(), u, metav1.CreateOptions{FieldManager: "author"})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must.Get(m.client.Resource(shops).Namespace("default").Create(m.t.Context(), u, metav1.CreateOptions{FieldManager: "author"})).In(m.t)
 }
 
 func (m *inMemory) update(name string, spec any) {
 	m.t.Helper()
 	objects := m.client.Resource(shops).Namespace("default")
-	u, err := objects.Get(m.t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	u := must.Get(objects.Get(m.t.Context(), name, metav1.GetOptions{})).In(m.t)
 	u.Object["spec"] = spec
-	if _, err := objects.Update(m.t.Context(), u, metav1.UpdateOptions{FieldManager: "author"}); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Get(objects.Update(m.t.Context(), u, metav1.UpdateOptions{FieldManager: "author"})).In(m.t)
 }
 
 func (m *inMemory) spec(name string) string {
 	m.t.Helper()
-	u, err := m.client.Resource(shops).Namespace("default").Get(m.t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	u := must.Get(m.client.Resource(shops).Namespace("default").Get(m.t.Context(), name, metav1.GetOptions{})).In(m.t)
 	return asJSON(m.t, u.Object["spec"])
 }
 
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(v)).In(t)
 	return string(text)
 }
 

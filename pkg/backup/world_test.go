@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/backup/archive"
@@ -113,10 +114,7 @@ func (w *world) operators() []archive.Operator {
 }
 
 func (w *world) backup(config *rest.Config) *backup.Backup {
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	client := must.Get(dynamic.NewForConfig(config)).In(w.t)
 	return &backup.Backup{Client: client, Operators: w.operators(), Kinds: []backup.Selection{
 		{GVK: w.things().GroupVersion().WithKind("Thing"), Resource: "things", Namespaced: true, HasStatus: true, Custom: true,
 			Choices: []backup.Choice{{}}},
@@ -138,19 +136,10 @@ func (w *world) save(output string) *archive.Manifest {
 // restore opens a backup and prepares to restore it.
 func (w *world) restore(config *rest.Config, path, onConflict string) *backup.Restore {
 	w.t.Helper()
-	a, err := archive.Open(path, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	a := must.Get(archive.Open(path, nil)).In(w.t)
 	w.t.Cleanup(func() { _ = a.Close() })
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	found, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	client := must.Get(dynamic.NewForConfig(config)).In(w.t)
+	found := must.Get(discovery.NewDiscoveryClientForConfig(config)).In(w.t)
 	return &backup.Restore{Client: client, Discovery: found, Archive: a, Operators: w.operators(), OnConflict: onConflict,
 		FieldManager: "restorer"}
 }
@@ -199,10 +188,7 @@ func content(t *testing.T, u *unstructured.Unstructured) string {
 	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
 		unstructured.RemoveNestedField(u.Object, "metadata", field)
 	}
-	text, err := json.Marshal([]any{u.Object, owned})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal([]any{u.Object, owned})).In(t)
 	return string(text)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/canonical"
 )
 
@@ -126,10 +127,7 @@ func deepCopy(v any) any {
 
 func form(t *testing.T, obj map[string]any) map[string]any {
 	t.Helper()
-	out, err := canonical.Form(obj)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(canonical.Form(obj)).In(t)
 	return out
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/canonical"
 )
 
@@ -105,9 +106,7 @@ func TestHashIgnores(t *testing.T) {
 
 func decode(t *testing.T, text string) (out map[string]any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text), &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &out))
 	return out
 }
 
@@ -144,14 +143,8 @@ func FuzzForm(f *testing.F) {
 		if err != nil {
 			return
 		}
-		twice, err := canonical.Form(once)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := json.Marshal(once)
-		if err != nil {
-			t.Fatal(err)
-		}
+		twice := must.Get(canonical.Form(once)).In(t)
+		text := must.Get(json.Marshal(once)).In(t)
 		again := decode(t, string(text))
 		for _, a := range algorithms {
 			hash := canonical.Hash(a, once)

@@ -8,6 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/convert/prove"
 )
@@ -44,9 +45,7 @@ spokes: [{version: v1beta1, rules: [{move: .spec.a, to: .spec.b}]}]
 func TestCertificateOfAnEarlierProof(t *testing.T) {
 	t.Parallel()
 	dir, crd := t.TempDir()+"/", &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.Unmarshal([]byte(movedDefinition), crd); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(movedDefinition), crd))
 	load := func() []*load.ConversionFile {
 		files, errs := load.Conversions(load.Options{Files: []string{dir}}, nil)
 		if len(errs) > 0 {
@@ -64,13 +63,8 @@ func TestCertificateOfAnEarlierProof(t *testing.T) {
 		t.Fatal(proof, err)
 	}
 	certificate := prove.Certify(c.Converter, &c.File.Conversion, proof, 1)
-	if err := certificate.Record(crd); err != nil {
-		t.Fatal(err)
-	}
-	text, err := yaml.Marshal(certificate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, certificate.Record(crd))
+	text := must.Get(yaml.Marshal(certificate)).In(t)
 	write(t, dir+"certificate.yaml", string(text))
 	files := load()
 	if c, problems = Compile(files[0], crd, true); len(problems) > 0 || c.Matches() != nil {
@@ -90,7 +84,5 @@ func TestCertificateOfAnEarlierProof(t *testing.T) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/convert/prove"
 	"github.com/corollary-dev/corollary/pkg/webhook"
@@ -32,10 +33,7 @@ func TestReviewUID(t *testing.T) {
 	}
 	for _, uid := range []string{"u-2", "\"quoted\"\n<&> \u2028 \u00e9", strings.Repeat("x", 100_000)} {
 		for _, object := range []string{cronTab, strings.Replace(cronTab, "h:1", "h", 1)} { // the second one cannot be converted
-			quoted, err := json.Marshal(uid)
-			if err != nil {
-				t.Fatal(err)
-			}
+			quoted := must.Get(json.Marshal(uid)).In(t)
 			answer := send(strings.Replace(reviewOf("example.com/v1", object), `"u-1"`, string(quoted), 1))
 			var out apiextensionsv1.ConversionReview
 			if err := json.Unmarshal(answer.Body.Bytes(), &out); err != nil || out.Response == nil || string(out.Response.UID) != uid {
@@ -62,18 +60,13 @@ func TestCyclicMoves(t *testing.T) {
 	t.Parallel()
 	var definition map[string]any
 	fields := `{a: {type: string}, b: {type: string}, c: {type: string}}`
-	if err := yaml.Unmarshal(crdOf(fields, fields), &definition); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(crdOf(fields, fields), &definition))
 	spec := definition["spec"].(map[string]any)
 	versions := spec["versions"].([]any)
 	third := runtime.DeepCopyJSONValue(versions[0]).(map[string]any)
 	third["name"] = "v1alpha1"
 	spec["versions"] = append(versions, third)
-	crd, err := yaml.Marshal(definition)
-	if err != nil {
-		t.Fatal(err)
-	}
+	crd := must.Get(yaml.Marshal(definition)).In(t)
 	c, problems := compile(t, crd, []byte(`
 hub: v1
 spokes:
@@ -129,9 +122,7 @@ func TestTruncatedAnnotation(t *testing.T) {
 	convertTo := func(obj map[string]any, version string) map[string]any {
 		t.Helper()
 		obj = runtime.DeepCopyJSON(obj)
-		if err := c.Convert(t.Context(), obj, version); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Convert(t.Context(), obj, version))
 		return obj
 	}
 	annotationsOf := func(obj map[string]any) map[string]any {

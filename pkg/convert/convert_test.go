@@ -13,6 +13,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -23,9 +24,7 @@ func compile(t testing.TB, crd, text []byte) (*convert.Converter, []*convert.Pro
 	t.Helper()
 	definition, versions := define(t, crd)
 	var conf conversion.Conversion
-	if err := yaml.UnmarshalStrict(text, &conf); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict(text, &conf))
 	return convert.Compile(&conf, convert.Options{
 		Kind: schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}, Versions: versions,
 		Namespaced: kinds.IsNamespaced(definition),
@@ -35,26 +34,16 @@ func compile(t testing.TB, crd, text []byte) (*convert.Converter, []*convert.Pro
 func define(t testing.TB, crd []byte) (*apiextensionsv1.CustomResourceDefinition, []*kinds.Version) {
 	t.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(crd, definition); err != nil {
-		t.Fatal(err)
-	}
-	versions, err := kinds.Versions(definition)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict(crd, definition))
+	versions := must.Get(kinds.Versions(definition)).In(t)
 	return definition, versions
 }
 
 func object(t *testing.T, text []byte) map[string]any {
 	t.Helper()
-	data, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(yaml.YAMLToJSON(text)).In(t)
 	var obj map[string]any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &obj); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, kjson.UnmarshalCaseSensitivePreserveInts(data, &obj))
 	return obj
 }
 
@@ -74,10 +63,7 @@ func TestCases(t *testing.T) {
 }
 
 func runCase(t *testing.T, file string) {
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(txtar.ParseFile(file)).In(t)
 	files := map[string][]byte{}
 	for _, f := range archive.Files {
 		files[f.Name] = f.Data
@@ -105,10 +91,7 @@ func runCase(t *testing.T, file string) {
 			}
 			continue
 		}
-		got, err := yaml.Marshal(obj)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(yaml.Marshal(obj)).In(t)
 		if diff := cmp.Diff(string(f.Data), string(got)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", f.Name, diff)
 		}

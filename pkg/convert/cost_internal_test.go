@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,18 +48,10 @@ func TestMaxCost(t *testing.T) {
 func compileIn(t *testing.T, dir string) *Converter {
 	t.Helper()
 	definition := testkit.Definition(t, filepath.Join(dir, "crd.yaml"))
-	versions, err := kinds.Versions(definition)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "conversion.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	versions := must.Get(kinds.Versions(definition)).In(t)
+	text := must.Get(os.ReadFile(filepath.Join(dir, "conversion.yaml"))).In(t)
 	var conf conversion.Conversion
-	if err := yaml.Unmarshal(text, &conf); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(text, &conf))
 	kind := schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}
 	c, problems := Compile(&conf, Options{Kind: kind, Versions: versions})
 	if len(problems) > 0 {

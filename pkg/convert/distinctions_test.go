@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/convert/prove"
 )
 
@@ -22,10 +23,7 @@ func TestProveTriesWhatRulesTellApart(t *testing.T) {
 			if len(problems) > 0 {
 				t.Fatal(problems[0])
 			}
-			proof, err := prove.Prove(t.Context(), c, prove.Options{Seed: 1, Objects: 5000})
-			if err != nil {
-				t.Fatal(err)
-			}
+			proof := must.Get(prove.Prove(t.Context(), c, prove.Options{Seed: 1, Objects: 5000})).In(t)
 			if proof.Valid() {
 				t.Errorf("nothing was found to get lost: %+v", proof.Pairs)
 			}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // TestForgedAnnotationChangesNothingElse writes every field of the other version by the annotation. Admission policies see an object in
@@ -47,10 +49,7 @@ preserve: {annotation: example.com/kept}`
 		if !ok {
 			return ""
 		}
-		out, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(json.Marshal(value)).In(t)
 		return string(out)
 	}
 	convert := func(spec map[string]any, annotation, from, to string) map[string]any {
@@ -76,9 +75,7 @@ preserve: {annotation: example.com/kept}`
 		}
 		for _, path := range fields {
 			var names []string
-			if err := json.Unmarshal([]byte(path), &names); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(path), &names))
 			var back any = honest
 			ok := true
 			if len(names) > 1 {

@@ -20,6 +20,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -42,9 +43,7 @@ type certified struct {
 func certifiedConversions(t testing.TB) (list []certified) {
 	add := func(name string, crd, text []byte) {
 		var conf conversion.Conversion
-		if err := yaml.Unmarshal(text, &conf); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal(text, &conf))
 		text, err := yaml.Marshal(conf)
 		if err != nil {
 			t.Fatal(err)
@@ -79,21 +78,13 @@ func certifiedConversions(t testing.TB) (list []certified) {
 		}
 	}
 	read := func(path string) []byte {
-		data, err := os.ReadFile(filepath.Join("../../examples/conversions", path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join("../../examples/conversions", path))).In(t)
 		return data
 	}
 	add("crontab", read("crontab/crd.yaml"), read("crontab/conversion.yaml"))
 	var operator struct{ Conversion any }
-	if err := yaml.Unmarshal(read("appoperator/operator.yaml"), &operator); err != nil {
-		t.Fatal(err)
-	}
-	text, err := yaml.Marshal(operator.Conversion)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(read("appoperator/operator.yaml"), &operator))
+	text := must.Get(yaml.Marshal(operator.Conversion)).In(t)
 	add("appoperator", read("appoperator/crd.yaml"), text)
 	return list
 }
@@ -210,10 +201,7 @@ func dropEmpty(obj map[string]any) {
 }
 
 func encoded(t *testing.T, v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(v)).In(t)
 	return text
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 	conversionwebhook "sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/convert"
 )
 
@@ -112,10 +113,7 @@ const stored = `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":
 
 // BenchmarkConvert converts an object to the hub and back: by two moves in each direction, and by three expressions in all.
 func BenchmarkConvert(b *testing.B) {
-	archive, err := txtar.ParseFile("testdata/hostport.txtar")
-	if err != nil {
-		b.Fatal(err)
-	}
+	archive := must.Get(txtar.ParseFile("testdata/hostport.txtar")).In(b)
 	version := "{name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, " +
 		"properties: {%s: {type: string}, %s: {type: string}}}}}}}"
 	crd := "{spec: {group: example.com, names: {plural: crontabs, kind: CronTab}, versions: [" +
@@ -135,9 +133,7 @@ func BenchmarkConvert(b *testing.B) {
 				"spec": map[string]any{"hostPort": "h:1"}}
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := errors.Join(c.Convert(b.Context(), obj, "v1"), c.Convert(b.Context(), obj, "v1beta1")); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, errors.Join(c.Convert(b.Context(), obj, "v1"), c.Convert(b.Context(), obj, "v1beta1")))
 			}
 		})
 	}

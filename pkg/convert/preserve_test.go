@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/convert/prove"
@@ -229,13 +230,9 @@ func TestPreservedOneByOne(t *testing.T) {
 	} {
 		obj := map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "a"},
 			"spec": map[string]any{"replicas": int64(5), "surge": int64(3), "zone": "UTC", "mode": "fast"}}
-		if err := c.Convert(t.Context(), obj, "v1beta1"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Convert(t.Context(), obj, "v1beta1"))
 		obj["spec"].(map[string]any)["replicas"] = row.replicas
-		if err := c.Convert(t.Context(), obj, "v1"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Convert(t.Context(), obj, "v1"))
 		if got := fmt.Sprint(obj["spec"]); got != row.want {
 			t.Errorf("it is %s, not %s", got, row.want)
 		}
@@ -284,9 +281,7 @@ func TestRenamedAnnotation(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			read := runtime.DeepCopyJSON(row.stored)
-			if err := row.converter.Convert(t.Context(), read, "v1"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, row.converter.Convert(t.Context(), read, "v1"))
 			got, _ := read["metadata"].(map[string]any)["annotations"].(map[string]any)
 			delete(got, "example.com/now") // what v1 has no room for
 			if !reflect.DeepEqual(read["spec"], row.spec) || len(got)+len(row.annotations) > 0 && !reflect.DeepEqual(got, row.annotations) {
@@ -297,18 +292,14 @@ func TestRenamedAnnotation(t *testing.T) {
 	// There by the earlier name, back and there again by the current one; and what is stored is proven.
 	want := obj("v1", map[string]any{"a": "x", "new": "n", "zone": "west"}, nil)
 	there := runtime.DeepCopyJSON(want)
-	if err := earlier.Convert(t.Context(), there, "v1beta1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, earlier.Convert(t.Context(), there, "v1beta1"))
 	if loss, valid := prove.Survives(t.Context(), now, there); loss != nil || !valid {
 		t.Errorf("convert prove --live says %+v, valid %v", loss, valid)
 	}
 	if err := now.Convert(t.Context(), there, "v1"); err != nil || !reflect.DeepEqual(there["spec"], want["spec"]) {
 		t.Errorf("back it is %v, %v", there, err)
 	}
-	if err := now.Convert(t.Context(), there, "v1beta1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, now.Convert(t.Context(), there, "v1beta1"))
 	if a := there["metadata"].(map[string]any)["annotations"].(map[string]any); len(a) != 1 || a["example.com/now"] == nil {
 		t.Errorf("it travels in %v", a)
 	}

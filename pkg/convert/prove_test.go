@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/convert/prove"
 )
 
@@ -66,13 +67,8 @@ func (r proofRow) conversion() []byte {
 // proofRows reads rows from a file.
 func proofRows(t testing.TB, path string) (rows []proofRow) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.UnmarshalStrict(text, &rows); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path)).In(t)
+	must.Do(t, yaml.UnmarshalStrict(text, &rows))
 	return rows
 }
 
@@ -94,10 +90,7 @@ func TestProve(t *testing.T) {
 				return
 			}
 			begun := time.Now()
-			proof, err := prove.Prove(t.Context(), c, prove.Options{Seed: 1, Objects: 2000})
-			if err != nil {
-				t.Fatal(err)
-			}
+			proof := must.Get(prove.Prove(t.Context(), c, prove.Options{Seed: 1, Objects: 2000})).In(t)
 			counter := ""
 			for _, pair := range proof.Pairs {
 				if pair.Counterexample != nil {
@@ -133,10 +126,7 @@ func TestProveCountsAcknowledgedLosses(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems[0])
 	}
-	proof, err := prove.Prove(t.Context(), c, prove.Options{Seed: 1, Objects: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	proof := must.Get(prove.Prove(t.Context(), c, prove.Options{Seed: 1, Objects: 100})).In(t)
 	if !proof.Valid() || proof.Pairs[0].Lost[".spec.z"] == 0 || len(proof.Pairs[0].Lost) != 1 {
 		t.Errorf("%+v", proof.Pairs)
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/convert/prove"
@@ -155,9 +156,7 @@ func TestRehub(t *testing.T) {
 func spokeOf(t *testing.T, version, text string) conversion.Spoke {
 	t.Helper()
 	made := conversion.Spoke{}
-	if err := yaml.UnmarshalStrict([]byte(text), &made); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(text), &made))
 	made.Version = version
 	return made
 }
@@ -177,10 +176,7 @@ func compileConfig(t *testing.T, conf *conversion.Conversion, o convert.Options)
 
 func agrees(t *testing.T, before, after *convert.Converter, but string) {
 	t.Helper()
-	found, err := prove.Compare(t.Context(), before, after, prove.Options{Seed: 1, Objects: 300})
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(prove.Compare(t.Context(), before, after, prove.Options{Seed: 1, Objects: 300})).In(t)
 	switch {
 	case found == nil && but != "":
 		t.Errorf("they agree, but: %s", but)

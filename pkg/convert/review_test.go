@@ -15,16 +15,14 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/webhook"
 )
 
 func hostPorts(t testing.TB) *webhook.Handler {
 	t.Helper()
-	archive, err := txtar.ParseFile("testdata/hostport.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(txtar.ParseFile("testdata/hostport.txtar")).In(t)
 	c, problems := compile(t, archive.Files[0].Data, archive.Files[1].Data)
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -77,10 +75,7 @@ func TestReviews(t *testing.T) {
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			t.Parallel()
-			response, err := http.Post(server.URL, "application/json", strings.NewReader(row.body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			response := must.Get(http.Post(server.URL, "application/json", strings.NewReader(row.body))).In(t)
 			defer response.Body.Close()
 			text, err := io.ReadAll(response.Body)
 			if err != nil || response.StatusCode != row.code {
@@ -93,9 +88,7 @@ func TestReviews(t *testing.T) {
 				return
 			}
 			var answer apiextensionsv1.ConversionReview
-			if err := json.Unmarshal(text, &answer); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(text, &answer))
 			result := answer.Response.Result
 			if answer.Response.UID != "u-1" || (result.Status == "Success") != (row.failure == "") ||
 				!strings.Contains(result.Message, row.failure) {
@@ -128,9 +121,7 @@ func TestLargeReview(t *testing.T) {
 	handler.MaxTime = time.Hour // on a machine that has other things to do
 	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(reviewOf("example.com/v1", objects...))))
 	var answer apiextensionsv1.ConversionReview
-	if err := json.Unmarshal(recorder.Body.Bytes(), &answer); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(recorder.Body.Bytes(), &answer))
 	if n := len(answer.Response.ConvertedObjects); n != len(objects) {
 		t.Fatalf("%d objects: %s", n, answer.Response.Result.Message)
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/webhook"
@@ -35,9 +36,7 @@ func serve(t *testing.T, crd, conversion string) schema.GroupResource {
 	server := httptest.NewTLSServer(&webhook.Handler{Converters: func(schema.GroupKind) *convert.Converter { return c }})
 	t.Cleanup(server.Close)
 	var definition map[string]any
-	if err := yaml.Unmarshal([]byte(crd), &definition); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(crd), &definition))
 	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	err := unstructured.SetNestedMap(definition, map[string]any{"strategy": "Webhook", "webhook": map[string]any{
 		"conversionReviewVersions": []any{"v1"},
@@ -46,10 +45,7 @@ func serve(t *testing.T, crd, conversion string) schema.GroupResource {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := yaml.Marshal(definition)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(yaml.Marshal(definition)).In(t)
 	testkit.InstallCRDs(t, string(text))
 	plural, _, _ := unstructured.NestedString(definition, "spec", "names", "plural")
 	return schema.GroupResource{Group: group, Resource: plural}
@@ -58,10 +54,7 @@ func serve(t *testing.T, crd, conversion string) schema.GroupResource {
 // An object is written and read in both versions, and keeps what only one of them has.
 func TestServed(t *testing.T) {
 	t.Parallel()
-	archive, err := txtar.ParseFile("testdata/hostport.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(txtar.ParseFile("testdata/hostport.txtar")).In(t)
 	crontabs := serve(t, string(archive.Files[0].Data), string(archive.Files[1].Data))
 	ns := testkit.Namespace(t)
 	old, current := crontabs.WithVersion("v1beta1"), crontabs.WithVersion("v1")

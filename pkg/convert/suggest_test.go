@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/convert/suggest"
 )
@@ -47,9 +48,7 @@ func TestSuggest(t *testing.T) {
 			_, versions := define(t, crdOf(row.spoke, row.hub))
 			got, _ := suggest.Suggest(versions[0], versions[1])
 			var want conversion.Spoke
-			if err := yaml.Unmarshal([]byte(row.want), &want); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, yaml.Unmarshal([]byte(row.want), &want))
 			want.Version = "v1beta1"
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -74,9 +73,7 @@ func TestSuspected(t *testing.T) {
 		_, versions := define(t, crdOf(row.spoke, row.hub))
 		got := suggest.Suspected(versions[0], versions[1])
 		want := []conversion.ConversionRule{}
-		if err := yaml.Unmarshal([]byte(row.want), &want); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal([]byte(row.want), &want))
 		if diff := cmp.Diff(want, append([]conversion.ConversionRule{}, got...)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", row.reason, diff)
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/crdschema"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -32,9 +33,7 @@ func TestLacking(t *testing.T) {
 			[]string{".status.conditions.observedGeneration"}, "items of a list take no step"},
 	} {
 		have := crdschema.Node{}
-		if err := yaml.Unmarshal([]byte(test.status), &have); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal([]byte(test.status), &have))
 		lacking, paths := crdschema.Lacking(wanted, storable(t, have))
 		if diff := cmp.Diff(test.paths, paths); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
@@ -52,14 +51,9 @@ func TestLacking(t *testing.T) {
 // storable returns what a kind with this schema of .status stores.
 func storable(t *testing.T, of crdschema.Node) *status.Storable {
 	t.Helper()
-	text, err := json.Marshal(crdschema.Object(crdschema.Node{"status": of}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(crdschema.Object(crdschema.Node{"status": of}))).In(t)
 	var s spec.Schema
-	if err := json.Unmarshal(text, &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &s))
 	return status.Probe(&s)
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	smd "sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
@@ -35,14 +36,9 @@ func BenchmarkStructuredMergeDiff(b *testing.B) {
 	entry := recorded(b, "deployment").Object["metadata"].(map[string]any)["managedFields"].([]any)[0].(map[string]any)
 	b.ReportAllocs()
 	for b.Loop() {
-		text, err := json.Marshal(entry["fieldsV1"])
-		if err != nil {
-			b.Fatal(err)
-		}
+		text := must.Get(json.Marshal(entry["fieldsV1"])).In(b)
 		var set smd.Set
-		if err := set.FromJSON(strings.NewReader(string(text))); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, set.FromJSON(strings.NewReader(string(text))))
 	}
 }
 
@@ -80,9 +76,7 @@ func BenchmarkCanonical(b *testing.B) {
 	projection, _ := drift.Project(recorded(b, "deployment"), manager)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := canonical.Form(projection); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(canonical.Form(projection)).In(b)
 	}
 }
 
@@ -97,9 +91,7 @@ func BenchmarkLive(b *testing.B) {
 		b.Run(size, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := v.Live(u); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(v.Live(u)).In(b)
 			}
 		})
 	}
@@ -150,9 +142,7 @@ func TestHeapOfLive(t *testing.T) {
 	measure := func(v *drift.View) int64 {
 		transform := v.Transform()
 		kept := make([]any, objects)
-		if _, err := transform(largeDeployment(t)); err != nil { // one-time allocations
-			t.Fatal(err)
-		}
+		must.Get(transform(largeDeployment(t))).In(t)
 		before := heap()
 		for i := range kept {
 			u := &unstructured.Unstructured{Object: parseJSON(t,

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
@@ -83,16 +84,10 @@ func allocatedBytes(t *testing.T, desired, live map[string]any) int {
 	view := &drift.View{Manager: "us"}
 	start := time.Now()
 	runtime.ReadMemStats(&before)
-	form, err := canonical.Form(desired)
-	if err != nil {
-		t.Fatal(err)
-	}
+	form := must.Get(canonical.Form(desired)).In(t)
 	drift.Desired(form, view)
 	canonical.Hash("sha256", form)
-	l, err := view.Live(&unstructured.Unstructured{Object: live})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(view.Live(&unstructured.Unstructured{Object: live})).In(t)
 	if len(l.StatusMessage) > 2048 {
 		t.Errorf("a message of %d bytes is kept", len(l.StatusMessage))
 	}

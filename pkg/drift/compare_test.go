@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
@@ -65,9 +66,7 @@ func viewOf(t *testing.T, text string) *drift.View {
 		KeepWhole          bool
 		OwnerAnnotation    string
 	}
-	if err := yaml.UnmarshalStrict([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(text), &v))
 	out := &drift.View{Manager: manager, Hash: v.Hash, Keep: v.Keep, KeepWhole: v.KeepWhole, OwnerAnnotation: v.OwnerAnnotation}
 	for _, p := range v.Initial {
 		out.Initial = append(out.Initial, fieldpath.MustParse(p))
@@ -111,10 +110,7 @@ func init() {
 			return text(t, projection)
 		},
 		"facts": func(t *testing.T, c comparison) string {
-			l, err := c.view.Live(c.live)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(c.view.Live(c.live)).In(t)
 			var b strings.Builder
 			fmt.Fprintf(&b, "managed: %v\nco-owned: %v\nextra: %v\ndeleting: %v\n", l.Managed, l.CoOwned, l.Extra, l.Deleting)
 			if c.desired != nil {
@@ -126,10 +122,7 @@ func init() {
 			return b.String()
 		},
 		"kept.yaml": func(t *testing.T, c comparison) string {
-			l, err := c.view.Live(c.live)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(c.view.Live(c.live)).In(t)
 			return text(t, l.Kept)
 		},
 	}
@@ -137,9 +130,6 @@ func init() {
 
 func text(t *testing.T, v any) string {
 	t.Helper()
-	out, err := yaml.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(yaml.Marshal(v)).In(t)
 	return string(out)
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/canonical"
 )
 
@@ -33,10 +34,7 @@ func documents(t testing.TB) []document {
 	}
 	out := make([]document, 0, len(files))
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file)).In(t)
 		d := document{name: strings.TrimSuffix(filepath.Base(file), ".yaml")}
 		for line := range strings.Lines(string(text)) {
 			line = strings.TrimSpace(line)
@@ -100,10 +98,7 @@ func canonicalNumbers(v any) any {
 
 func formOf(t testing.TB, obj map[string]any) map[string]any {
 	t.Helper()
-	out, err := canonical.Form(obj)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(canonical.Form(obj)).In(t)
 	return out
 }
 

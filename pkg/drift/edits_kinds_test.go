@@ -23,6 +23,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
@@ -103,17 +104,11 @@ func (a attempt) exclusiveFields() []fieldpath.Path {
 func kindsServed(t *testing.T) []*served {
 	t.Helper()
 	finder := finder(t)
-	lists, err := finder.ServerPreferredResources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lists := must.Get(finder.ServerPreferredResources()).In(t)
 	seeds := seedsByKind(t)
 	var out []*served
 	for _, list := range lists {
-		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			t.Fatal(err)
-		}
+		gv := must.Get(schema.ParseGroupVersion(list.GroupVersion)).In(t)
 		schemas := schemasOf(t, finder, gv)
 		for _, r := range list.APIResources {
 			if notEdited[r.Kind] != "" || !slices.Contains(r.Verbs, "patch") || !slices.Contains(r.Verbs, "create") {
@@ -131,10 +126,7 @@ func kindsServed(t *testing.T) []*served {
 
 func seedsByKind(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("../../testdata/seeds.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../testdata/seeds.yaml")).In(t)
 	out := map[string]string{}
 	for part := range strings.SplitSeq(string(text), "\n---\n") {
 		seed := parse(t, part)
@@ -166,14 +158,8 @@ func (k *served) named(doc map[string]any) map[string]any {
 // signingRequest returns the request in a CertificateSigningRequest.
 func signingRequest(t *testing.T) string {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).In(t)
+	der := must.Get(x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)).In(t)
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 }
 

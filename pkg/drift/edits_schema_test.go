@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -26,24 +27,16 @@ type typeOf struct {
 // schemasOf returns the OpenAPI v3 schema of each kind of a group and version.
 func schemasOf(t *testing.T, finder *discovery.DiscoveryClient, gv schema.GroupVersion) map[string]typeOf {
 	t.Helper()
-	all, err := finder.OpenAPIV3().Paths()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(finder.OpenAPIV3().Paths()).In(t)
 	path := "apis/" + gv.String()
 	if gv.Group == "" {
 		path = "api/" + gv.Version
 	}
-	text, err := all[path].Schema("application/json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(all[path].Schema("application/json")).In(t)
 	var document struct {
 		Components struct{ Schemas map[string]any }
 	}
-	if err := json.Unmarshal(text, &document); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &document))
 	out := map[string]typeOf{}
 	for _, node := range document.Components.Schemas {
 		of := typeOf{node.(map[string]any), document.Components.Schemas}
@@ -283,9 +276,6 @@ func put(at any, path []any, of typeOf, value any) any {
 // finder returns a discovery client for the API server.
 func finder(t *testing.T) *discovery.DiscoveryClient {
 	t.Helper()
-	c, err := discovery.NewDiscoveryClientForConfig(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(discovery.NewDiscoveryClientForConfig(testkit.Config(t))).In(t)
 	return c
 }

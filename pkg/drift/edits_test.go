@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	requests "github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/canonical"
@@ -208,10 +209,7 @@ func (o *edited) inSync(l *drift.Live) bool {
 // checkEdit fails if the digest contradicts the API server. It returns whether the edit is drift.
 func (o *edited) checkEdit(at place, what string, after *unstructured.Unstructured) bool {
 	o.t.Helper()
-	l, err := o.view.Live(after)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	l := must.Get(o.view.Live(after)).In(o.t)
 	if o.inSync(l) {
 		would, err := o.client.DryRunApply(o.t.Context(), o.target, l.UID, o.desired)
 		if err != nil {

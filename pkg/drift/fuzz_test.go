@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -38,15 +39,9 @@ func fuzzViews() []*drift.View {
 // FuzzProject takes any object with any managedFields: nothing panics, the object is unchanged, the result is deterministic and
 // no larger than the object, and P is its digest if nothing is absent.
 func FuzzProject(f *testing.F) {
-	files, err := filepath.Glob("testdata/live/*.json")
-	if err != nil {
-		f.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("testdata/live/*.json")).In(f)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file)).In(f)
 		f.Add(text)
 	}
 	for _, fieldsV1 := range []string{
@@ -70,10 +65,7 @@ func FuzzProject(f *testing.F) {
 		before := canonical.Digest(obj)
 		projection, ok := drift.Project(u, manager)
 		for i, v := range fuzzViews() {
-			l, err := v.Live(u)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(v.Live(u)).In(t)
 			if l.Managed != ok {
 				t.Fatalf("managed %v, but there is a projection: %v", l.Managed, ok)
 			}
@@ -121,10 +113,7 @@ func checkSum(t *testing.T, v *drift.View, u *unstructured.Unstructured, p canon
 
 func size(t *testing.T, v any) int {
 	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(v)).In(t)
 	return len(text)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
@@ -67,9 +68,7 @@ func TestHostileManagedFields(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			start := cpuTime(t)
 			for _, v := range fuzzViews() {
-				if _, err := v.Live(u); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(v.Live(u)).In(t)
 				projection, _ := drift.Project(u, manager)
 				drift.Changed(projection, u, v)
 				drift.Changed(nil, u, v)
@@ -86,8 +85,6 @@ func TestHostileManagedFields(t *testing.T) {
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
@@ -36,10 +37,7 @@ status: {observedGeneration: 6}
 
 func TestLive(t *testing.T) {
 	v := &drift.View{Manager: manager, Hash: drift.Key{Annotation: "tools.example.com/spec-hash"}, OwnerAnnotation: "tools.example.com/owner"}
-	got, err := v.Live(object(t, deploymentText))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(v.Live(object(t, deploymentText))).In(t)
 	want := &drift.Live{
 		Identity: drift.Identity{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "apps", Name: "web", UID: "u-1", ResourceVersion: "42",
 			Generation: 7},
@@ -68,10 +66,7 @@ func TestLiveOfAnotherOperator(t *testing.T) {
 	v := &drift.View{Manager: manager, Hash: drift.Key{Annotation: "example.com/hash"}}
 	for hash, want := range map[string][]drift.OwnerRef{"v1-abc": nil,
 		"": {{Name: "default/s1 (annotation other.example.com/by)", UID: "0b7f2b0e-3f9c-4a53-9f0a-2f8f6f0d1c11", Controller: true}}} {
-		got, err := v.Live(object(t, strings.Replace(text, "HASH", hash, 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(v.Live(object(t, strings.Replace(text, "HASH", hash, 1)))).In(t)
 		if diff := cmp.Diff(want, got.Owners); diff != "" {
 			t.Errorf("with hash %q: %s", hash, diff)
 		}
@@ -108,14 +103,8 @@ func TestLiveStatusOfKinds(t *testing.T) {
 	} {
 		for _, rest := range []string{"", ", spec: {replicas: 2, type: LoadBalancer}", ", status: {}", ", status: {observedGeneration: 1}"} {
 			text := "{apiVersion: " + apiVersion + ", kind: " + kind + ", metadata: {name: a, generation: 2}" + rest + "}"
-			l, err := (&drift.View{Manager: manager}).Live(object(t, text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := kstatus.Compute(object(t, text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get((&drift.View{Manager: manager}).Live(object(t, text))).In(t)
+			want := must.Get(kstatus.Compute(object(t, text))).In(t)
 			if want.Status == kstatus.CurrentStatus {
 				want.Message = "" // it has no further information
 			}
@@ -128,10 +117,7 @@ func TestLiveStatusOfKinds(t *testing.T) {
 
 // TestEqualsExceptVersion: no field but the version may differ.
 func TestEqualsExceptVersion(t *testing.T) {
-	before, err := (&drift.View{Manager: manager, KeepWhole: true}).Live(object(t, deploymentText))
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get((&drift.View{Manager: manager, KeepWhole: true}).Live(object(t, deploymentText))).In(t)
 	if (*drift.Live)(nil).EqualsExceptVersion(before) || before.EqualsExceptVersion(nil) {
 		t.Error("an object equals nil")
 	}
@@ -170,10 +156,7 @@ func TestTransform(t *testing.T) {
 	transform := v.Transform()
 	u := object(t, deploymentText)
 	before := u.DeepCopy()
-	once, err := transform(u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	once := must.Get(transform(u)).In(t)
 	live, ok := once.(*drift.Live)
 	if !ok {
 		t.Fatalf("got a %T", once)
@@ -199,14 +182,8 @@ func TestTransform(t *testing.T) {
 // TestLiveIsAnObject: caches and queues read the identity of an object through these interfaces.
 func TestLiveIsAnObject(t *testing.T) {
 	v := &drift.View{Manager: manager, Keep: [][]string{{"spec"}}, Initial: []fieldpath.Path{fieldpath.MustParse(".spec")}}
-	l, err := v.Live(object(t, deploymentText))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := meta.Accessor(l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(v.Live(object(t, deploymentText))).In(t)
+	m := must.Get(meta.Accessor(l)).In(t)
 	if m.GetName() != "web" || m.GetNamespace() != "apps" || m.GetUID() != "u-1" || m.GetResourceVersion() != "42" || m.GetGeneration() != 7 ||
 		m.GetDeletionTimestamp() != nil {
 		t.Errorf("another identity: %+v", m)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -92,10 +93,7 @@ func TestServerMarksOfNewObjects(t *testing.T) {
 							t.Fatalf("%s, %s as %q: %v", name, how, by, err)
 						}
 						left = left || live(t, marks, out).Managed
-						stored, err := resource.Get(t.Context(), out.GetName(), metav1.GetOptions{})
-						if err != nil {
-							t.Fatal(err)
-						}
+						stored := must.Get(resource.Get(t.Context(), out.GetName(), metav1.GetOptions{})).In(t)
 						if p := proof(t, stored) + proof(t, out); strings.Contains(p, "reference") || strings.Contains(p, "annotation") {
 							t.Errorf("%s: managedFields %s, by %s as %q, prove %s: %v", kind.reason, name, how, by, p, stored.GetManagedFields())
 						}
@@ -152,9 +150,7 @@ func TestServerMarksOfWrites(t *testing.T) {
 			u.SetName(strings.ToLower(strings.ReplaceAll(row.name, " ", "-")))
 			u.SetAnnotations(map[string]string{"some": "annotation"})
 			resource := resourceOf(client, ns, u, "deployments")
-			if _, err := resource.Create(t.Context(), u, metav1.CreateOptions{FieldManager: "kubectl-create"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(resource.Create(t.Context(), u, metav1.CreateOptions{FieldManager: "kubectl-create"})).In(t)
 			o := metav1.PatchOptions{FieldManager: manager}
 			subs := []string{}
 			if row.sub != "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -28,15 +29,9 @@ func checkProjection(t *testing.T, d document, live *unstructured.Unstructured) 
 	if !ok {
 		t.Fatalf("%s: no entry of ours in %v", d.reason, live.GetManagedFields())
 	}
-	l, err := v.Live(live)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(v.Live(live)).In(t)
 	// API servers before 1.31 store nulls in atomic lists. P counts what is stored and what is absent; a digest does not.
-	text, err := json.Marshal(projection)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(projection)).In(t)
 	whole := len(v.AbsentOf(live)) == 0 && !bytes.Contains(text, []byte(":null"))
 	if (l.P == canonical.Digest(projection)) != whole {
 		t.Errorf("%s: P is the digest of the projection: %v; absent are %v, of %s", d.reason, !whole, v.AbsentOf(live), text)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -41,24 +42,14 @@ func TestServerDocuments(t *testing.T) {
 func sum(t *testing.T, u *unstructured.Unstructured) canonical.Sum {
 	t.Helper()
 	v := drift.View{Manager: manager}
-	l, err := v.Live(u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(v.Live(u)).In(t)
 	return l.P
 }
 
 func record(t *testing.T, name string, u *unstructured.Unstructured) {
 	t.Helper()
 	var out bytes.Buffer
-	text, err := json.Marshal(u.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Indent(&out, text, "", " "); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join("testdata", "live", name+".json"), append(out.Bytes(), '\n'), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(u.Object)).In(t)
+	must.Do(t, json.Indent(&out, text, "", " "))
+	must.Do(t, os.WriteFile(filepath.Join("testdata", "live", name+".json"), append(out.Bytes(), '\n'), 0o644))
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
@@ -27,19 +28,13 @@ func merge(t *testing.T, ns, manager string, u *unstructured.Unstructured, patch
 
 func get(t *testing.T, ns string, u *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	got, err := resourceFor(t, ns, u.Object).Get(t.Context(), u.GetName(), metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(resourceFor(t, ns, u.Object).Get(t.Context(), u.GetName(), metav1.GetOptions{})).In(t)
 	return got
 }
 
 func live(t *testing.T, v *drift.View, u *unstructured.Unstructured) *drift.Live {
 	t.Helper()
-	l, err := v.Live(u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(v.Live(u)).In(t)
 	return l
 }
 
@@ -170,10 +165,7 @@ func TestServerForgedEntry(t *testing.T) {
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mode: slow, extra: x}}`)}
 	forged.Object["metadata"].(map[string]any)["managedFields"] = []any{parse(t, `{manager: `+manager+`, operation: Apply, apiVersion: v1, fieldsType: FieldsV1,
  fieldsV1: {"f:data": {"f:mode": {}, "f:absent": {'k:{"a":1}': {}}}}}`)}
-	u, err := resourceFor(t, ns, forged.Object).Create(t.Context(), forged, metav1.CreateOptions{FieldManager: "forger"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(resourceFor(t, ns, forged.Object).Create(t.Context(), forged, metav1.CreateOptions{FieldManager: "forger"})).In(t)
 	l := live(t, plain, u)
 	if l.P == drift.Desired(desired, plain) {
 		t.Error("forged managedFields make an object look as desired")

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
@@ -76,10 +77,7 @@ func TestClaim(t *testing.T) {
 func TestShape(t *testing.T) {
 	const owned = `{"f:a": {}, "f:b": {"f:image": {}, "f:type": {}}}`
 	shape := func(spec, ours string) uint32 {
-		l, err := (&drift.View{Manager: manager}).Live(owning(t, spec, ours, `{"f:other": {}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get((&drift.View{Manager: manager}).Live(owning(t, spec, ours, `{"f:other": {}}`))).In(t)
 		return l.Shape
 	}
 	first := shape(`{a: x, b: {image: "i:1", type: A}}`, owned)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
@@ -211,9 +212,7 @@ func TestRecreateUnderAFreeze(t *testing.T) {
 				_, err := testkit.TryApply(t, ns, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: probe}, spec: {selector: {matchLabels: {app: p}}, template: {metadata: {labels: {app: p}}, spec: {containers: [{name: p, image: "`+image+`"}]}}}}`)
 				return err
 			}
-			if err := probe("p"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, probe("p"))
 			n := 0
 			testkit.Eventually(t, patience, func() (bool, string) { n++; return probe(fmt.Sprint("p", n)) != nil, "updates are not refused yet" })
 			testkit.Apply(t, ns, widget("a", `{data: `+row.change+`}`))
@@ -282,10 +281,7 @@ func TestAggregatedAPIIsUnavailable(t *testing.T) {
 	t.Parallel()
 	services := schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	source, err := discovered.New(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(discovered.New(testkit.Config(t))).In(t)
 	testkit.Apply(t, "", `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.`+name+`.example.com}, spec: {
 		group: `+name+`.example.com, version: v1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true,
 		service: {namespace: `+ns+`, name: none}}}`)

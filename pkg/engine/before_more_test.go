@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey"
@@ -206,10 +207,7 @@ func passBefore(t *testing.T, ns, name string) {
 	t.Helper()
 	item := beforeItem(testkit.Get(t, widgets, ns, name))
 	item["state"] = "BeforeFinished"
-	text, err := json.Marshal(map[string]any{"status": map[string]any{"downstreams": []any{item}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(map[string]any{"status": map[string]any{"downstreams": []any{item}}})).In(t)
 	testkit.Patch(t, widgets, ns, name, "platform", string(text), "status")
 }
 

@@ -28,6 +28,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -64,18 +65,12 @@ func followUnheld(t *testing.T, ns string) func(uid string) bool {
 	t.Helper()
 	var deleted sync.Map
 	client := testkit.Dynamic(t).Resource(widgets).Namespace(ns)
-	list, err := client.List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(client.List(t.Context(), metav1.ListOptions{})).In(t)
 	// The API server ends a watch that does not keep up, as on a busy machine; it is taken up again where it ended.
 	watcher := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 		return client.Watch(ctx, o)
 	}}
-	events, err := watchtools.NewRetryWatcherWithContext(t.Context(), list.GetResourceVersion(), watcher)
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := must.Get(watchtools.NewRetryWatcherWithContext(t.Context(), list.GetResourceVersion(), watcher)).In(t)
 	go func() {
 		for e := range events.ResultChan() {
 			if u, ok := e.Object.(*unstructured.Unstructured); ok && e.Type == watch.Deleted && u.GetDeletionTimestamp() == nil && len(u.GetFinalizers()) > 0 {
@@ -93,9 +88,7 @@ func runProgram(t *testing.T, binary, dir string) (log *logText, kill func()) {
 	cmd := exec.Command(binary, "run", "--config", dir, "--kubeconfig", testkit.Kubeconfig(t), "--metrics-bind-address", "0",
 		"--health-probe-bind-address", "0", "--zap-log-level", "debug")
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	kill = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -132,16 +125,10 @@ func (d *detour) wrap(cfg *rest.Config) *rest.Config {
 func TestClusterIsSetBack(t *testing.T) {
 	var crds []string
 	for _, file := range crdFiles(t) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file)).In(t)
 		crds = append(crds, string(text))
 	}
-	older, err := controlplane.Start(t.Context(), controlplane.Options{CRDs: crds})
-	if err != nil {
-		t.Fatal(err)
-	}
+	older := must.Get(controlplane.Start(t.Context(), controlplane.Options{CRDs: crds})).In(t)
 	t.Cleanup(func() {
 		if err := older.Stop(); err != nil {
 			t.Error(err)
@@ -149,10 +136,7 @@ func TestClusterIsSetBack(t *testing.T) {
 	})
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := fill(widgetConfig, ns, name)
-	client, err := dynamic.NewForConfig(older.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(dynamic.NewForConfig(older.Config())).In(t)
 	apply := func(gvr schema.GroupVersionResource, namespace, text string) {
 		t.Helper()
 		obj := testkit.Parse(t, text)
@@ -181,14 +165,8 @@ func TestClusterIsSetBack(t *testing.T) {
 	before.halt()
 	uid := copied().GetUID()
 
-	httpClient, err := rest.HTTPClientFor(older.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	to, err := url.Parse(older.Config().Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	httpClient := must.Get(rest.HTTPClientFor(older.Config())).In(t)
+	to := must.Get(url.Parse(older.Config().Host)).In(t)
 	d, faults := &detour{to: to, via: httpClient.Transport}, testkit.NewFaults()
 	start(t, faults.Wrap(d.wrap(testkit.Config(t))), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: newer}}`))
@@ -221,9 +199,6 @@ func TestClusterIsSetBack(t *testing.T) {
 // version is an object's resource version as a number.
 func version(t *testing.T, obj *unstructured.Unstructured) int {
 	t.Helper()
-	n, err := strconv.Atoi(obj.GetResourceVersion())
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(strconv.Atoi(obj.GetResourceVersion())).In(t)
 	return n
 }

@@ -22,6 +22,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
@@ -52,10 +53,7 @@ func inTurn(t *testing.T, test func(t *testing.T)) {
 
 func crdFiles(t *testing.T) []string {
 	t.Helper()
-	paths, err := filepath.Glob("../../testdata/crds/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := must.Get(filepath.Glob("../../testdata/crds/*.yaml")).In(t)
 	return paths
 }
 
@@ -107,10 +105,7 @@ func selector(name string) string { return name + ".example.com/managed=yes" }
 func metric(t testing.TB, name, operator string, labels ...string) float64 {
 	t.Helper()
 	engine.Poll(operator)
-	families, err := metrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(metrics.Registry.Gather()).In(t)
 	var sum float64
 	for _, family := range families {
 		if family.GetName() != name {
@@ -159,9 +154,7 @@ func writeConfigs(t testing.TB, texts ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for i, text := range texts {
-		if err := os.WriteFile(filepath.Join(dir, string(rune('a'+i))+".yaml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, string(rune('a'+i))+".yaml"), []byte(text), 0o600))
 	}
 	return dir
 }
@@ -190,10 +183,7 @@ func startLoaded(t testing.TB, cfg *rest.Config, change func(*config.Operator, *
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(cfg, mgr, files, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(engine.New(cfg, mgr, files, options)).In(t)
 	e.ReportMissing(loaded, errs)
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{t: t, stop: cancel, done: make(chan error, 1), dir: dir, Engine: e}

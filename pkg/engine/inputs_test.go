@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -414,10 +415,7 @@ func notLeaked(t *testing.T, upstream string, value []byte, texts map[string]any
 func noneLeaked(t *testing.T, upstream string, value []byte, texts map[string]any, search func(string, []byte) []string) {
 	t.Helper()
 	for what, text := range texts {
-		written, err := json.Marshal(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		written := must.Get(json.Marshal(text)).In(t)
 		if leaked := search(string(written), value); len(leaked) > 0 {
 			at := strings.Index(string(written), leaked[0])
 			t.Errorf("%s tells %d pieces of %s, such as %q: …%s", what, len(leaked), upstream, leaked[0], written[max(0, at-300):min(len(written), at+100)])
@@ -427,9 +425,6 @@ func noneLeaked(t *testing.T, upstream string, value []byte, texts map[string]an
 
 // gathered are all metrics as text.
 func gathered(t *testing.T) string {
-	families, err := metrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(metrics.Registry.Gather()).In(t)
 	return fmt.Sprint(families)
 }

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
@@ -91,9 +92,7 @@ func likeNewChanges(t *testing.T, list []likeNewKind) []likeNewChange {
 func withValue(t *testing.T, base map[string]any, path string, value any) map[string]any {
 	t.Helper()
 	out := runtime.DeepCopyJSON(base)
-	if err := fieldpath.Set(out, fieldpath.MustParse(path), runtime.DeepCopyJSONValue(value)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, fieldpath.Set(out, fieldpath.MustParse(path), runtime.DeepCopyJSONValue(value)))
 	return out
 }
 
@@ -186,14 +185,9 @@ func settled(t *testing.T, ns string, changes []likeNewChange) map[string]string
 // The golden file has what the status says.
 func TestLikeNew(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("testdata/like_new.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/like_new.yaml")).In(t)
 	var list []likeNewKind
-	if err := yaml.UnmarshalStrict(data, &list); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict(data, &list))
 	complete(list)
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	changes := validChanges(t, ns, likeNewChanges(t, list))
@@ -326,10 +320,7 @@ func validChanges(t *testing.T, ns string, changes []likeNewChange) (valid []lik
 // resourceIn is the resource of a kind, and the namespace of its objects.
 func resourceIn(t *testing.T, k likeNewKind, ns string) (schema.GroupVersionResource, string) {
 	t.Helper()
-	kind, err := likeNewCluster().Kind(k.gvk())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kind := must.Get(likeNewCluster().Kind(k.gvk())).In(t)
 	if !kind.Namespaced {
 		ns = ""
 	}

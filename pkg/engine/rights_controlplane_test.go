@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
@@ -193,10 +194,7 @@ func TestSurveyOfAReader(t *testing.T) {
 	testkit.Apply(t, ns, widget("changed", "{data: {a: c}}"))
 	testkit.Apply(t, ns, widget("renamed", "{data: {a: b}, name: other}"))
 	reads := rbacv1.PolicyRule{APIGroups: []string{"", "test.example.com"}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch"}}
-	s, err := survey.NewSurveyor(testkit.User(t, "viewer", reads), survey.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(survey.NewSurveyor(testkit.User(t, "viewer", reads), survey.Options{})).In(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if v, err := s.Open(ctx, loadText(t, text)); err == nil || !strings.Contains(err.Error(), "watching configmaps in namespace "+ns+" is forbidden") {

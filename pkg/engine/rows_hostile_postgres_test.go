@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/postgres"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -114,10 +115,7 @@ func TestPostgresHostileValues(t *testing.T) {
 	file, _ := dsnFile(t, server.DSN())
 	start(t, testkit.Config(t), strings.Replace(fill(hostileConfig, ns, name), "DSN", file, 1)).ready()
 	waitText(t, fmt.Sprint(len(rows)), func() string { return server.Exec("SELECT count(*) FROM hostile WHERE state IS NOT NULL") })
-	conn, err := pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(pgx.Connect(t.Context(), server.DSN())).In(t)
 	t.Cleanup(func() { _ = conn.Close(t.Context()) })
 	want := map[string]bool{}
 	for _, r := range rows {
@@ -152,16 +150,10 @@ func TestPostgresHostileValues(t *testing.T) {
 
 func insertHostile(t *testing.T, server *postgres.Server, rows []hostileRow) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(pgx.Connect(t.Context(), server.DSN())).In(t)
 	defer func() { _ = conn.Close(t.Context()) }()
 	for _, r := range rows {
-		doc, err := json.Marshal(r.doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		doc := must.Get(json.Marshal(r.doc)).In(t)
 		if _, err := conn.Exec(t.Context(), "INSERT INTO hostile VALUES ($1, $2, $3, $4, $5, $6)", r.id, r.name, r.note, r.label, doc, r.tags); err != nil {
 			t.Fatal(err)
 		}
@@ -172,10 +164,7 @@ func insertHostile(t *testing.T, server *postgres.Server, rows []hostileRow) {
 func checkHostile(t *testing.T, ns, name string, r hostileRow) {
 	t.Helper()
 	cm := testkit.Get(t, configMaps, ns, r.name)
-	doc, err := json.Marshal(r.doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(json.Marshal(r.doc)).In(t)
 	var have, made any
 	data, _, err := unstructured.NestedStringMap(cm.Object, "data")
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/common"
@@ -439,10 +440,7 @@ func TestKindComesBackToABrokenConfig(t *testing.T) {
 			_ = unstructured.SetNestedSlice(u.Object, versions, "spec", "versions")
 		})
 		servesLate(t, up, true)
-		source, err := discovered.New(testkit.Config(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := must.Get(discovered.New(testkit.Config(t))).In(t)
 		testkit.Eventually(t, patience, func() (bool, string) {
 			source.Invalidate()
 			k, err := source.Kind(lates(up).GroupVersion().WithKind("Late"))

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	recording "k8s.io/client-go/tools/events"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/engine/fence"
 )
@@ -275,14 +276,9 @@ func TestRuleWithError(t *testing.T) {
 func TestLongEvents(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns := testkit.Namespace(t)
-		client, err := kubernetes.NewForConfig(testkit.Config(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := must.Get(kubernetes.NewForConfig(testkit.Config(t))).In(t)
 		broadcaster := recording.NewBroadcaster(&recording.EventSinkImpl{Interface: client.EventsV1()})
-		if err := broadcaster.StartRecordingToSinkWithContext(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, broadcaster.StartRecordingToSinkWithContext(t.Context()))
 		t.Cleanup(broadcaster.Shutdown)
 		recorder := fence.Recorder{EventRecorder: broadcaster.NewRecorder(scheme.Scheme, "test")}
 		up := testkit.Apply(t, ns, widget("a", "{}"))
@@ -328,15 +324,9 @@ func TestEventsHaveOneRecorder(t *testing.T) {
 	cuts := regexp.MustCompile(`(Recorder\{|EventRecorder: )[\w.()*]+\.(GetEventRecorder|NewRecorder)\(`)
 	recorders := 0
 	for _, dir := range []string{".", "../cli"} {
-		paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		paths := must.Get(filepath.Glob(filepath.Join(dir, "*.go"))).In(t)
 		for _, path := range paths {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(path)).In(t)
 			n := len(made.FindAll(text, -1))
 			if recorders += n; !strings.HasSuffix(path, "_test.go") && n != len(cuts.FindAll(text, -1)) {
 				t.Errorf("%s makes a recorder that does not cut texts", path)

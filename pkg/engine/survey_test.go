@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -34,14 +35,8 @@ type surveyed map[string]*preview.Finding
 // openSurvey opens a survey of a config.
 func openSurvey(ctx context.Context, t testing.TB, cfg *rest.Config, o survey.Options, text string) *survey.Survey {
 	t.Helper()
-	s, err := survey.NewSurveyor(cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := s.Open(ctx, loadText(t, text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(survey.NewSurveyor(cfg, o)).In(t)
+	v := must.Get(s.Open(ctx, loadText(t, text))).In(t)
 	return v
 }
 
@@ -55,9 +50,7 @@ func surveyAll(t testing.TB, cfg *rest.Config, o survey.Options, text string) su
 	v := openSurvey(ctx, t, counter.Wrap(cfg), o, text)
 	defer v.Close()
 	found := surveyed{}
-	if err := v.Visit(ctx, v.Refs(), func(f *preview.Finding) error { found[f.Ref.Name] = f; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Visit(ctx, v.Refs(), func(f *preview.Finding) error { found[f.Ref.Name] = f; return nil }))
 	if n := counter.Mutating(); n != 0 {
 		t.Errorf("a survey wrote: %+v", counter.Requests(testkit.Request.Mutating))
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
@@ -305,14 +306,8 @@ func TestStartWithAnOldList(t *testing.T) {
 // rawList is a list as the API server sends it.
 func rawList(t *testing.T, gvr schema.GroupVersionResource, ns string) []byte {
 	t.Helper()
-	list, err := testkit.Dynamic(t).Resource(gvr).Namespace(ns).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := list.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(testkit.Dynamic(t).Resource(gvr).Namespace(ns).List(t.Context(), metav1.ListOptions{})).In(t)
+	body := must.Get(list.MarshalJSON()).In(t)
 	return body
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -61,26 +62,18 @@ func (w *watching) until(otherwise string, holds func() bool) {
 func (w *watching) write(name, text string) {
 	w.t.Helper()
 	path := filepath.Join(w.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(w.t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func (w *watching) rename(from, to string) {
 	w.t.Helper()
-	if err := os.Rename(filepath.Join(w.dir, from), filepath.Join(w.dir, to)); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, os.Rename(filepath.Join(w.dir, from), filepath.Join(w.dir, to)))
 }
 
 func (w *watching) link(target, name string) {
 	w.t.Helper()
-	if err := os.Symlink(target, filepath.Join(w.dir, name)); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, os.Symlink(target, filepath.Join(w.dir, name)))
 }
 
 // TestRunSees: changes are noticed without the interval.
@@ -104,9 +97,7 @@ func TestRunSees(t *testing.T) {
 			w.write("..2026_02/app.yaml", "two")
 			w.link("..2026_02", "..data_tmp")
 			w.rename("..data_tmp", "..data")
-			if err := os.RemoveAll(filepath.Join(w.dir, "..2026_01")); err != nil {
-				w.t.Fatal(err)
-			}
+			must.Do(w.t, os.RemoveAll(filepath.Join(w.dir, "..2026_01")))
 		}},
 		{"a link into another folder", func(w *watching) {
 			w.write("elsewhere/real.yaml", "one")

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
@@ -88,10 +89,7 @@ func deniedBy(err error, policy string) bool {
 func apply(t *testing.T, list []generate.Manifest) {
 	t.Helper()
 	for _, m := range list {
-		text, err := yaml.Marshal(m.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(yaml.Marshal(m.Object)).In(t)
 		u := testkit.Apply(t, "", string(text))
 		resource := "validatingadmissionpolicies"
 		if u.GetKind() == "ValidatingAdmissionPolicyBinding" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -121,17 +122,9 @@ func openDoor(t *testing.T, set string) *door {
 	testkit.InstallCRDs(t, crd)
 	d.files = loaded(t, d.read(t, set+".yaml"))
 	path := filepath.Join(t.TempDir(), "crd.yaml")
-	if err := os.WriteFile(path, []byte(crd), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	offline, err := kinds.Offline(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster, err := discovered.New(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(crd), 0o600))
+	offline := must.Get(kinds.Offline(path)).In(t)
+	cluster := must.Get(discovered.New(testkit.Config(t))).In(t)
 	d.offline, d.live = compiled(t, d.files[0], offline), compiled(t, d.files[0], cluster)
 	return d
 }
@@ -147,10 +140,7 @@ func compiled(t *testing.T, f *load.File, source kinds.Source) *compile.Pipeline
 
 func (d *door) read(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata/doors", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("testdata/doors", name))).In(t)
 	return strings.NewReplacer("GROUP", d.group, "NAME", d.name, "NS", d.namespace).Replace(string(text))
 }
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -51,10 +52,7 @@ func TestFit(t *testing.T) {
 			pasted := crd.DeepCopy()
 			pasted.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = slices.Clone(v.Rules)
 			want := refusedRules(t, pasted)
-			refused, err := v.Fit(crd)
-			if err != nil {
-				t.Fatal(err)
-			}
+			refused := must.Get(v.Fit(crd)).In(t)
 			var got []string
 			for _, note := range slices.Concat(refused, v.Notes) {
 				if m := reported.FindStringSubmatch(note); m != nil && strings.Contains(m[2], "could cost") {

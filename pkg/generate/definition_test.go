@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
@@ -64,18 +65,13 @@ func (d *door) validations(t *testing.T) *generate.Validations {
 func (d *door) definition(t *testing.T, set, prefix string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(d.read(t, set+".crd.yaml"), d.group, prefix+d.group)), crd); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(strings.ReplaceAll(d.read(t, set+".crd.yaml"), d.group, prefix+d.group)), crd))
 	return crd
 }
 
 func text(t *testing.T, object any) string {
 	t.Helper()
-	out, err := yaml.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(yaml.Marshal(object)).In(t)
 	return string(out)
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
@@ -67,17 +68,11 @@ func TestHealth(t *testing.T) {
 		{"one of two has written nothing", of(usual, own), one(well), 2, false},
 	} {
 		health, object := healthOf(t, row.types), spoken(t, row.types, row.says, row.seen, row.deleting)
-		script, err := health.ArgoCD()
-		if err != nil {
-			t.Fatal(err)
-		}
+		script := must.Get(health.ArgoCD()).In(t)
 		argo, message := runLua(t, script, object)
 		fmt.Fprintf(&out, "%s: Argo CD %s %q, Flux %s", row.reason, argo, message, fluxSays(t, health, object))
 		if health.Standard() {
-			result, err := kstatus.Compute(object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			result := must.Get(kstatus.Compute(object)).In(t)
 			fmt.Fprintf(&out, ", kstatus %s", result.Status)
 		}
 		out.WriteString("\n")
@@ -128,10 +123,7 @@ func spoken(t *testing.T, types []status.Types, says []status.Summary, seen int6
 		summary.Types, summary.Generation = types[i], seen
 		for _, c := range status.Summarize(summary) {
 			c.LastTransitionTime = metav1.Unix(0, 0)
-			item, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			item := must.Get(runtime.DefaultUnstructuredConverter.ToUnstructured(&c)).In(t)
 			list = append(list, item)
 		}
 	}
@@ -149,9 +141,7 @@ func runLua(t *testing.T, script string, object *unstructured.Unstructured) (hea
 	defer l.Close()
 	for name, open := range map[string]lua.LGFunction{lua.LoadLibName: lua.OpenPackage, lua.BaseLibName: lua.OpenBase,
 		lua.TabLibName: lua.OpenTable} {
-		if err := l.CallByParam(lua.P{Fn: l.NewFunction(open), Protect: true}, lua.LString(name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.CallByParam(lua.P{Fn: l.NewFunction(open), Protect: true}, lua.LString(name)))
 	}
 	l.SetGlobal("obj", luaValue(l, object.Object))
 	if err := l.DoString(script); err != nil {
@@ -197,10 +187,7 @@ func fluxSays(t *testing.T, health generate.Health, object *unstructured.Unstruc
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := evaluator.Evaluate(t.Context(), object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := must.Get(evaluator.Evaluate(t.Context(), object)).In(t)
 	return result.Status
 }
 
@@ -212,10 +199,7 @@ func TestHealthOfTheCoreGroup(t *testing.T) {
 	if key := list[0].ArgoCDKey(); key != "resource.customizations.health.Service" {
 		t.Errorf("the key is %s", key)
 	}
-	script, err := list[0].ArgoCD()
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(list[0].ArgoCD()).In(t)
 	for value, want := range map[string]struct {
 		argo string
 		flux kstatus.Status

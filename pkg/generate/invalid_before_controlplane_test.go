@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/generate"
 )
@@ -24,10 +25,7 @@ func TestInvalidBeforeThePolicy(t *testing.T) {
 	d := openDoor(t, "untyped")
 	testkit.Apply(t, d.namespace, strings.Replace(d.object("old", `{replicas: 21}`), "{name: old}",
 		"{name: old, finalizers: [example.com/hold]}", 1))
-	policy, err := generate.RulesPolicy(d.offline, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy := must.Get(generate.RulesPolicy(d.offline, "")).In(t)
 	apply(t, policy.Manifests)
 	d.waitInForce(t, doors["untyped"])
 	for _, c := range []struct {
@@ -81,13 +79,8 @@ func TestSelected(t *testing.T) {
 			"{name: "+name+", labels: {tier: "+tier+"}}", 1))
 		return err
 	}
-	if err := labeled("old", "live"); err != nil {
-		t.Fatal(err)
-	}
-	policy, err := generate.RulesPolicy(d.offline, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, labeled("old", "live"))
+	policy := must.Get(generate.RulesPolicy(d.offline, "")).In(t)
 	apply(t, policy.Manifests)
 	testkit.Eventually(t, patience, func() (bool, string) {
 		err := labeled(strings.ToLower(rand.Text()), "live")
@@ -120,9 +113,7 @@ func TestInvalidBeforeTheRulesOfTheDefinition(t *testing.T) {
 	testkit.Apply(t, d.namespace, old)
 	pasted := d.definition(t, "typed", "")
 	v := d.validations(t)
-	if _, err := v.Fit(pasted); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(v.Fit(pasted)).In(t)
 	pasted.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = v.Rules
 	testkit.InstallCRDs(t, text(t, pasted))
 	testkit.Eventually(t, patience, func() (bool, string) {

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/engine"
@@ -122,10 +123,7 @@ func (m *marked) enforce() {
 // applyMarks applies the policy of an operator that works as the ServiceAccount operator, and returns its notes.
 func applyMarks(t *testing.T, f *load.File, ns string) []string {
 	t.Helper()
-	source, err := kinds.Offline("testdata/crds")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(kinds.Offline("testdata/crds")).In(t)
 	policy, err := generate.MarksPolicy(compiled(t, f, source),
 		generate.MarksOptions{Accounts: []generate.Identity{{Namespace: ns, Name: "operator"}}})
 	if err != nil {
@@ -145,13 +143,8 @@ func (m *marked) create(ctx context.Context, name, metadata string, o metav1.Cre
 // start runs the operator until the test ends.
 func (m *marked) start() {
 	m.t.Helper()
-	mgr, err := manager.New(m.operating, manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Logger: silent})
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	if _, err := engine.New(m.operating, mgr, m.files, engine.Options{Workers: 2, Log: silent}); err != nil {
-		m.t.Fatal(err)
-	}
+	mgr := must.Get(manager.New(m.operating, manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Logger: silent})).In(m.t)
+	must.Get(engine.New(m.operating, mgr, m.files, engine.Options{Workers: 2, Log: silent})).In(m.t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

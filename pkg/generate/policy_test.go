@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
@@ -46,9 +47,7 @@ func TestPoliciesAboutNamespaces(t *testing.T) {
 		}
 		text := strings.NewReplacer("UPSTREAM", test.upstream, "DOWNSTREAM", test.downstream, "NAMESPACES", among).Replace(namespacePolicies)
 		path := filepath.Join(t.TempDir(), "app.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		files, problems := load.Operators(load.Options{Files: []string{path}})
 		source, err := kinds.Offline()
 		if err != nil || len(problems) > 0 {
@@ -58,14 +57,8 @@ func TestPoliciesAboutNamespaces(t *testing.T) {
 		if err != nil || len(problems) > 0 {
 			t.Fatal(err, problems)
 		}
-		rules, err := RulesPolicy(p, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		marks, err := MarksPolicy(p, MarksOptions{Accounts: []Identity{{"system", "process"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		rules := must.Get(RulesPolicy(p, "")).In(t)
+		marks := must.Get(MarksPolicy(p, MarksOptions{Accounts: []Identity{{"system", "process"}}})).In(t)
 		if selected(rules, "namespaceSelector") != test.rules || selected(marks, "namespaceSelector") != test.marks ||
 			!selected(rules, "objectSelector") {
 			t.Errorf("%s: the bindings are limited to %v and %v", test.reason, rules.Manifests[1].Object["spec"], marks.Manifests[1].Object["spec"])

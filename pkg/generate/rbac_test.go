@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
@@ -18,15 +19,9 @@ import (
 func TestRights(t *testing.T) {
 	golden.Cases(t, "../../testdata/rights/*.txtar", func(t *testing.T, c *golden.Case) {
 		files, o := caseConfigs(t, c)
-		rights, err := Rights(files, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rights := must.Get(Rights(files, o)).In(t)
 		c.Want(t, "rights", table(rights))
-		release, err := ReleaseRights(files, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		release := must.Get(ReleaseRights(files, o)).In(t)
 		if len(release.Grants) > 0 {
 			c.Want(t, "release", table(release))
 		} else {
@@ -42,9 +37,7 @@ func caseConfigs(t *testing.T, c *golden.Case) ([]*load.File, RBACOptions) {
 	var configs, crds []string
 	for _, f := range c.Files {
 		path := filepath.Join(dir, f.Name)
-		if err := os.WriteFile(path, f.Data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, f.Data, 0o600))
 		switch {
 		case f.Name == "crds.yaml":
 			crds = append(crds, path)
@@ -56,10 +49,7 @@ func caseConfigs(t *testing.T, c *golden.Case) ([]*load.File, RBACOptions) {
 	if len(problems) > 0 {
 		t.Fatalf("loading:\n%v", problems)
 	}
-	source, err := kinds.Offline(crds...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(kinds.Offline(crds...)).In(t)
 	return files, RBACOptions{Kinds: compile.WithDescribed(files, source), Process: Identity{"system", "process"}, Lease: "lead"}
 }
 

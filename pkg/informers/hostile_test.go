@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/informers/kept"
@@ -69,9 +70,7 @@ func TestLeavesTheShardsAtOnce(t *testing.T) {
 			}
 			shared.informer = cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, noWatchList{}),
 				&unstructured.Unstructured{}, cache.SharedIndexInformerOptions{Indexers: indexers})
-			if err := shared.informer.SetTransform(view.Transform()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, shared.informer.SetTransform(view.Transform()))
 			go shared.informer.RunWithContext(t.Context())
 			testkit.Eventually(t, testkit.Patience, func() (bool, string) {
 				return shared.cached("n/last") != nil, "the last object does not come"
@@ -133,16 +132,10 @@ func TestViewSeesWhatFilterMade(t *testing.T) {
 					written := object("a", "2", true)
 					written.SetOwnerReferences(nil)
 					written.SetAnnotations(map[string]string{view.OwnerAnnotation: "n/b/other", view.Previous.OwnerAnnotation: "n/c/old"})
-					live, err := view.Live(written)
-					if err != nil {
-						t.Fatal(err)
-					}
+					live := must.Get(view.Live(written)).In(t)
 					e, shown := f.event(watch.Event{Type: kind, Object: decodeWith(t, kept.ObjectCodec{}, textOf(t, written))}, nil, false)
 					if shown {
-						made, err := view.Transform()(e.Object)
-						if err != nil {
-							t.Fatal(err)
-						}
+						made := must.Get(view.Transform()(e.Object)).In(t)
 						if own := made.(*drift.Live).OwnerMark == live.OwnerMark; own != ours {
 							t.Errorf("the view sees the owner mark %q", made.(*drift.Live).OwnerMark)
 						}
@@ -188,9 +181,7 @@ func TestSweepKeepsWhatCameBack(t *testing.T) {
 		shared := &sharedWatch{informer: informerOf{indexer: late}}
 		shared.filter = &shardFilter{set: NewShardSet(ring, 0), view: view, cached: shared.cached}
 		shared.filter.keys = shared.filter.set.markedBy(view, "")
-		if err := plain.Add(&drift.Live{Identity: drift.Identity{Name: "a", Namespace: "n", ResourceVersion: "1"}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, plain.Add(&drift.Live{Identity: drift.Identity{Name: "a", Namespace: "n", ResourceVersion: "1"}}))
 		shared.filter.event(watch.Event{Type: watch.Modified, Object: object("a", "2", true)}, nil, listed)
 		shared.sweep()
 		late.handle()
@@ -381,9 +372,6 @@ func decodeWith(t *testing.T, codec runtime.Decoder, text string) *unstructured.
 
 func textOf(t *testing.T, u *unstructured.Unstructured) string {
 	t.Helper()
-	text, err := json.Marshal(u.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(u.Object)).In(t)
 	return string(text)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/informers/connections"
 	"github.com/corollary-dev/corollary/pkg/informers/kept"
@@ -31,10 +32,7 @@ func TestShardsOfAnAPIServerThatFilters(t *testing.T) {
 		}
 	}
 	create(0, objects/2)
-	connections, err := connections.NewConnections(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connections := must.Get(connections.NewConnections(testkit.Config(t))).In(t)
 	factory, set := NewFactory(connections), NewShardSet(shards.Ring{N: 4}, 0, 1)
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	filter := &shardFilter{set: set, keys: uidOf, byServer: true}
@@ -72,9 +70,7 @@ func TestShardsOfAnAPIServerThatFilters(t *testing.T) {
 	factory.Drop(set, 1)
 	shows("after shard 1 was dropped", 0)
 	for key, obj := range stale { // as a list does that was under way
-		if err := sub.indexer().Add(obj); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, sub.indexer().Add(obj))
 		if got := sub.get(key); got != nil {
 			t.Errorf("%s is read though its shard was dropped", key)
 		}

@@ -5,20 +5,16 @@ import (
 	"testing"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // TestNumbersOfBuiltinKinds: every integer field of every built-in kind takes the numbers that it can hold, and no other.
 func TestNumbersOfBuiltinKinds(t *testing.T) {
-	source, err := Offline()
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(Offline()).In(t)
 	fields := 0
 	for _, builtin := range Builtins() {
-		kind, err := source.Kind(builtin.GVK)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kind := must.Get(source.Kind(builtin.GVK)).In(t)
 		integersIn(kind.Schema, 0, func(schema *spec.Schema, in func(v any) any) {
 			fields++
 			takes := map[any]bool{int64(1): true, int64(math.MinInt32): true, int64(math.MaxInt32): true, 1.5: false, 1e300: false, "a": true, nil: true,

@@ -12,15 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
 // TestOfflineKinds looks up the kinds of each archive in testdata/lookups: every line is a kind, and why it is there.
 func TestOfflineKinds(t *testing.T) {
-	source, err := Offline("testdata/crds")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(Offline("testdata/crds")).In(t)
 	golden.Cases(t, "testdata/lookups/*.txtar", func(t *testing.T, c *golden.Case) {
 		var out strings.Builder
 		for line := range strings.Lines(c.Section("kinds")) {
@@ -52,14 +50,8 @@ func lookup(t *testing.T, source Source, gvk schema.GroupVersionKind) string {
 }
 
 func TestOfflineSchema(t *testing.T) {
-	source, err := Offline("testdata/crds/appoperators.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := source.Kind(schema.GroupVersionKind{Group: "tools.example.com", Version: "v1beta1", Kind: "Appoperator"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(Offline("testdata/crds/appoperators.yaml")).In(t)
+	k := must.Get(source.Kind(schema.GroupVersionKind{Group: "tools.example.com", Version: "v1beta1", Kind: "Appoperator"})).In(t)
 	testkit.CheckAppoperatorSchema(t, k.Schema)
 }
 
@@ -79,9 +71,7 @@ func TestOfflineFiles(t *testing.T) {
 
 func write(t *testing.T, path string, data []byte) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, data, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, data, 0o600)))
 }
 
 // offlineText returns the result of Offline for a directory, without the path of the directory.
@@ -107,20 +97,12 @@ func TestOfflineMissingFile(t *testing.T) {
 // TestOfflineMountedConfigMap: the names in a mounted ConfigMap are links into a directory whose name begins with dots.
 func TestOfflineMountedConfigMap(t *testing.T) {
 	dir := t.TempDir()
-	data, err := os.ReadFile("testdata/crds/appoperators.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/crds/appoperators.yaml")).In(t)
 	write(t, filepath.Join(dir, "..2026", "crd.yaml"), data)
 	for link, target := range map[string]string{"..data": "..2026", "crd.yaml": filepath.Join("..data", "crd.yaml")} {
-		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, filepath.Join(dir, link)))
 	}
-	source, err := Offline(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(Offline(dir)).In(t)
 	if n := len(source.(*files).where); n != 2 {
 		t.Errorf("%d kinds found, want 2", n)
 	}

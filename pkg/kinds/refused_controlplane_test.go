@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/simpleschema"
@@ -73,10 +74,7 @@ func TestServerRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			refused := len(refusals) > 0
-			object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
-			if err != nil {
-				t.Fatal(err)
-			}
+			object := must.Get(runtime.DefaultUnstructuredConverter.ToUnstructured(crd)).In(t)
 			delete(object, "status")
 			u := &unstructured.Unstructured{Object: object}
 			_, err = testkit.Dynamic(t).Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")).

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/crdschema"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -50,14 +51,8 @@ func TestImmutableStays(t *testing.T) {
 	crd := definition(t, testkit.Unique(t)+".example.com", fields, nil)
 	bubble.Serve(t)
 	gvr := schema.GroupVersionResource{Group: crd.Spec.Group, Version: "v1", Resource: "things"}
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := yaml.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	object := must.Get(runtime.DefaultUnstructuredConverter.ToUnstructured(crd)).In(t)
+	text := must.Get(yaml.Marshal(object)).In(t)
 	testkit.InstallCRDs(t, string(text))
 	ns := testkit.Namespace(t)
 	things := testkit.Dynamic(t).Resource(gvr).Namespace(ns)
@@ -83,9 +78,7 @@ func TestImmutableStays(t *testing.T) {
 			name := strings.Trim(testkit.Unique(t), "-.")
 			u := &unstructured.Unstructured{}
 			read(t, `{apiVersion: `+gvr.Group+`/v1, kind: Thing, metadata: {name: `+name+`}, spec: `+set+`}`, &u.Object)
-			if _, err := things.Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(things.Create(t.Context(), u, metav1.CreateOptions{})).In(t)
 			_, err := things.Patch(t.Context(), name, types.MergePatchType, []byte(row.patch), metav1.PatchOptions{})
 			if (err != nil) != row.refused {
 				t.Errorf("the API server says %v", err)
@@ -96,9 +89,7 @@ func TestImmutableStays(t *testing.T) {
 
 func read(t *testing.T, text string, into *map[string]any) {
 	t.Helper()
-	if err := yaml.Unmarshal([]byte(text), into); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(text), into))
 }
 
 // definition is nil where the notation forbids the fields.
@@ -112,8 +103,6 @@ func definition(t *testing.T, group string, fields, types map[string]any) *apiex
 	names := crdschema.Names{Plural: "things", Namespaced: true}
 	names.Kind.Group, names.Kind.Version, names.Kind.Kind = group, "v1", "Thing"
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crdschema.Definition(names, spec, nil, ""), crd); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, runtime.DefaultUnstructuredConverter.FromUnstructured(crdschema.Definition(names, spec, nil, ""), crd))
 	return crd
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -26,14 +27,8 @@ const refPrefix = "#/components/schemas/"
 // TestServerSchemas: the embedded schema of every built-in kind is the API server's. With -update the embedded file is written
 // from the API server.
 func TestServerSchemas(t *testing.T) {
-	client, err := discovery.NewDiscoveryClientForConfig(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	served, err := client.ServerVersion()
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(discovery.NewDiscoveryClientForConfig(testkit.Config(t))).In(t)
+	served := must.Get(client.ServerVersion()).In(t)
 	version := served.Major + "." + served.Minor
 	if golden.Updating() {
 		pack(t, version)
@@ -43,10 +38,7 @@ func TestServerSchemas(t *testing.T) {
 		t.Logf("the schemas of Kubernetes %s are embedded, the API server is %s: not compared", BuiltinVersion(), version)
 		return
 	}
-	source, err := Offline()
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(Offline()).In(t)
 	compared := 0
 	for _, k := range Builtins() {
 		live, err := (&resolver.ClientDiscoveryResolver{Discovery: client}).ResolveSchema(k.GVK)
@@ -71,10 +63,7 @@ func TestServerSchemas(t *testing.T) {
 
 func asText(t *testing.T, s *spec.Schema) string {
 	t.Helper()
-	text, err := json.MarshalIndent(s, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.MarshalIndent(s, "", " ")).In(t)
 	return string(text)
 }
 
@@ -85,9 +74,7 @@ func pack(t *testing.T, version string) {
 	all := published(t)
 	for name, s := range all {
 		var gvks []schema.GroupVersionKind
-		if err := s.Extensions.GetObject("x-kubernetes-group-version-kind", &gvks); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Extensions.GetObject("x-kubernetes-group-version-kind", &gvks))
 		for _, gvk := range gvks {
 			if builtins()[gvk] != nil {
 				b.Kinds[kindKey(gvk)] = name
@@ -97,55 +84,32 @@ func pack(t *testing.T, version string) {
 	for _, name := range b.Kinds {
 		take(t, b, all, name)
 	}
-	text, err := json.Marshal(b) // sorts the keys
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(b)).In(t)
 	var out bytes.Buffer
-	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("schemas.json.gz", out.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(gzip.NewWriterLevel(&out, gzip.BestCompression)).In(t)
+	must.Get(w.Write(text)).In(t)
+	must.Do(t, w.Close())
+	must.Do(t, os.WriteFile("schemas.json.gz", out.Bytes(), 0o644))
 	t.Logf("%d kinds, %d schemas, %d bytes, %d packed", len(b.Kinds), len(b.Schemas), len(text), out.Len())
 }
 
 // published returns the schemas of all group versions of Kubernetes.
 func published(t *testing.T) map[string]*spec.Schema {
 	t.Helper()
-	client, err := discovery.NewDiscoveryClientForConfig(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	paths, err := client.OpenAPIV3().Paths()
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(discovery.NewDiscoveryClientForConfig(testkit.Config(t))).In(t)
+	paths := must.Get(client.OpenAPIV3().Paths()).In(t)
 	all := map[string]*spec.Schema{}
 	for path, group := range paths {
 		if strings.Contains(path, ".example.com/") || !strings.HasPrefix(path, "api") {
 			continue
 		}
-		text, err := group.Schema("application/json")
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(group.Schema("application/json")).In(t)
 		var document struct {
 			Components struct {
 				Schemas map[string]*spec.Schema `json:"schemas"`
 			} `json:"components"`
 		}
-		if err := json.Unmarshal(text, &document); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(text, &document))
 		for name, s := range document.Components.Schemas {
 			all[name] = s
 		}
@@ -175,10 +139,7 @@ func take(t *testing.T, b *bundle, all map[string]*spec.Schema, name string) {
 			s.Ref = spec.MustCreateRef(ref)
 		}
 	})
-	text, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(s)).In(t)
 	b.Schemas[name] = text
 	for _, ref := range refs {
 		take(t, b, all, ref)

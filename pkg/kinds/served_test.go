@@ -8,16 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 )
 
 func TestServerUnknownKinds(t *testing.T) {
-	cluster, err := discovered.New(bubble.Serve(t, "testdata/crds/appoperators.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := must.Get(discovered.New(bubble.Serve(t, "testdata/crds/appoperators.yaml"))).In(t)
 	for reason, gvk := range map[string]schema.GroupVersionKind{
 		"a group that is not there":    {Group: "other.example.com", Version: "v1", Kind: "Thing"},
 		"a version that is not there":  {Group: "apps", Version: "v9", Kind: "Deployment"},
@@ -34,10 +32,7 @@ func TestServerUnknownKinds(t *testing.T) {
 // TestServerKindComesAndGoes: a kind is found once its definition is installed, with its schema soon after, and is unknown
 // after the definition is deleted and the cache invalidated.
 func TestServerKindComesAndGoes(t *testing.T) {
-	cluster, err := discovered.New(bubble.Serve(t, "testdata/crds/appoperators.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := must.Get(discovered.New(bubble.Serve(t, "testdata/crds/appoperators.yaml"))).In(t)
 	gvk := schema.GroupVersionKind{Group: "later.example.com", Version: "v1", Kind: "Later"}
 	if _, err := cluster.Kind(gvk); !errors.Is(err, kinds.ErrUnknown) {
 		t.Fatalf("got %v before the definition is there", err)

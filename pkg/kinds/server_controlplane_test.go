@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -20,10 +21,7 @@ var statusCameLater = map[string]bool{"CSINode": true}
 
 // TestServerBuiltins compares the table of built-in kinds with discovery.
 func TestServerBuiltins(t *testing.T) {
-	client, err := discovery.NewDiscoveryClientForConfig(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(discovery.NewDiscoveryClientForConfig(testkit.Config(t))).In(t)
 	var lists []*metav1.APIResourceList
 	testkit.Eventually(t, testkit.Patience, func() (bool, string) { // a group without kinds is listed for a while, and cannot be read
 		var err error
@@ -32,16 +30,10 @@ func TestServerBuiltins(t *testing.T) {
 		}
 		return true, ""
 	})
-	source, err := Offline()
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(Offline()).In(t)
 	compared := 0
 	for _, list := range lists {
-		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			t.Fatal(err)
-		}
+		gv := must.Get(schema.ParseGroupVersion(list.GroupVersion)).In(t)
 		if strings.HasSuffix(gv.Group, ".example.com") {
 			continue
 		}

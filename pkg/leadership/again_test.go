@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // memory is a Store in this process, which others write too. It is reached while reachable is true.
@@ -216,16 +218,11 @@ func noTokenLeft(t *testing.T, last Token, holder string, unwatched bool) {
 		somebody := &client{memory: store}
 		_, _ = somebody.Get(t.Context())
 		record := &Record{HolderIdentity: holder, LeaseDurationSeconds: 1, LeaderTransitions: int(token)}
-		if err := somebody.Update(t.Context(), record); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, somebody.Update(t.Context(), record))
 	}
 	write(last)
 	log := funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{})
-	e, err := NewElection(c, Options{Timings: timings, Identity: "a", Again: true, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(NewElection(c, Options{Timings: timings, Identity: "a", Again: true, Log: log})).In(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // slow are timings by which nothing happens while a test runs, however slow the machine is.
@@ -30,10 +32,7 @@ func testElection(client *fake.Clientset, once bool) *Election {
 // leaseOf reads the Lease.
 func leaseOf(t *testing.T, client *fake.Clientset) *coordinationv1.Lease {
 	t.Helper()
-	lease, err := client.CoordinationV1().Leases("apps").Get(t.Context(), "lease", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := must.Get(client.CoordinationV1().Leases("apps").Get(t.Context(), "lease", metav1.GetOptions{})).In(t)
 	return lease
 }
 
@@ -83,9 +82,7 @@ func TestRunHoldsTheLeaseWhileThereIsWork(t *testing.T) {
 				lease := leaseOf(t, client)
 				after = "another"
 				lease.Spec.HolderIdentity = &after
-				if _, err := client.CoordinationV1().Leases("apps").Update(ctx, lease, metav1.UpdateOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(client.CoordinationV1().Leases("apps").Update(ctx, lease, metav1.UpdateOptions{})).In(t)
 			}
 			if test.hurry {
 				cancel()

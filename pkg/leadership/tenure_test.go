@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/apply"
 )
 
@@ -196,10 +197,7 @@ func fencedClient(t *testing.T, tenure *Tenure, dial dialer) (client *http.Clien
 	}))
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(ended) })
-	client, err := rest.HTTPClientFor(tenure.Fence(&rest.Config{Host: server.URL, Dial: dial}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client = must.Get(rest.HTTPClientFor(tenure.Fence(&rest.Config{Host: server.URL, Dial: dial}))).In(t)
 	return client, server.URL, func() map[string]int {
 		mu.Lock()
 		defer mu.Unlock()
@@ -209,10 +207,7 @@ func fencedClient(t *testing.T, tenure *Tenure, dial dialer) (client *http.Clien
 
 func send(t *testing.T, client *http.Client, method, url string) error {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))).In(t)
 	response, err := client.Do(request)
 	if err == nil {
 		_ = response.Body.Close()
@@ -442,10 +437,7 @@ func TestGuardsNest(t *testing.T) {
 		}))
 		defer server.Close()
 		defer close(ended)
-		client, err := rest.HTTPClientFor(outer.Fence(inner.Fence(&rest.Config{Host: server.URL})))
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := must.Get(rest.HTTPClientFor(outer.Fence(inner.Fence(&rest.Config{Host: server.URL})))).In(t)
 		var refused *RefusedError
 		if err := send(t, client, http.MethodPatch, server.URL); !errors.As(err, &refused) {
 			t.Errorf("neither has begun: %v", err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/manifest"
 )
 
@@ -29,10 +30,7 @@ func TestRead(t *testing.T) {
 		{"nothing", "# only a comment\n", nil},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			documents, err := manifest.Read("-", strings.NewReader(row.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			documents := must.Get(manifest.Read("-", strings.NewReader(row.text))).In(t)
 			var got []string
 			for _, d := range documents {
 				value, err := d.Value()
@@ -62,10 +60,7 @@ func TestItems(t *testing.T) {
 		{"an item that is no object", "kind: List\nitems: [{kind: BList, items: [1]}]", "items[0]: items[0] is not an object"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			value, err := manifest.Document{Text: []byte(row.text)}.Value()
-			if err != nil {
-				t.Fatal(err)
-			}
+			value := must.Get(manifest.Document{Text: []byte(row.text)}.Value()).In(t)
 			items, err := manifest.Items(value)
 			var got []string
 			for _, item := range items {
@@ -85,12 +80,8 @@ func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"b.yaml", "a.yml", "c.json", "d.txt", ".hidden.yaml", "below/e.yaml", "..data/f.yaml"} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, nil, 0o600))
 	}
 	for _, row := range []struct {
 		path  string
@@ -101,10 +92,7 @@ func TestFiles(t *testing.T) {
 		{dir, true, "a.yml b.yaml below/e.yaml c.json"},
 		{filepath.Join(dir, "d.txt"), false, "d.txt"},
 	} {
-		names, err := manifest.Files(row.path, row.below)
-		if err != nil {
-			t.Fatal(err)
-		}
+		names := must.Get(manifest.Files(row.path, row.below)).In(t)
 		for i := range names {
 			names[i], _ = filepath.Rel(dir, names[i])
 		}

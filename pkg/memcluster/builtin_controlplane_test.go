@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
@@ -27,28 +28,16 @@ import (
 // TestBuiltinKinds applies the rendered examples to both servers. The one in memory has fewer defaults, so its object is a part
 // of the real one; the owners of fields are the same, also after another writer and another apply. So are the short names of discovery.
 func TestBuiltinKinds(t *testing.T) {
-	crds, err := filepath.Glob("../../examples/configs/*/crd.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := kinds.Offline(crds...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	crds := must.Get(filepath.Glob("../../examples/configs/*/crd.yaml")).In(t)
+	source := must.Get(kinds.Offline(crds...)).In(t)
 	rendered, err := filepath.Glob("../../examples/configs/*/rendered.yaml")
 	if err != nil || len(rendered) < 10 {
 		t.Fatalf("%d examples, %v", len(rendered), err)
 	}
 	compared := map[string]bool{}
 	for _, path := range rendered {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list, err := controlplane.Documents(string(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path)).In(t)
+		list := must.Get(controlplane.Documents(string(text))).In(t)
 		for i, u := range list {
 			kind, err := source.Kind(u.GroupVersionKind())
 			if err != nil || !kind.Namespaced || !kinds.IsBuiltin(u.GroupVersionKind().GroupKind()) {
@@ -71,10 +60,7 @@ func TestBuiltinKinds(t *testing.T) {
 // shortNames returns the short names by resource, group and version.
 func shortNames(t *testing.T, config *rest.Config) map[string][]string {
 	t.Helper()
-	client, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(discovery.NewDiscoveryClientForConfig(config)).In(t)
 	_, lists, err := client.ServerGroupsAndResources()
 	if err != nil {
 		t.Fatal(err)
@@ -100,27 +86,13 @@ func compareBuiltin(t *testing.T, kind *kinds.Kind, document *unstructured.Unstr
 			data[key] = "Z2VuZXJhdGVk"
 		}
 	}
-	cluster, err := memcluster.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := cluster.Put(object("v1", "Namespace", "", ns, nil)); err != nil {
-		t.Fatal(err)
-	}
-	memory, err := dynamic.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := must.Get(memcluster.New(nil)).In(t)
+	must.Get(cluster.Put(object("v1", "Namespace", "", ns, nil))).In(t)
+	memory := must.Get(dynamic.NewForConfig(cluster.Config())).In(t)
 	write := func(when string, do func(dynamic.ResourceInterface) (*unstructured.Unstructured, error)) {
 		t.Helper()
-		want, err := do(testkit.Dynamic(t).Resource(kind.GVR).Namespace(ns))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := do(memory.Resource(kind.GVR).Namespace(ns))
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(do(testkit.Dynamic(t).Resource(kind.GVR).Namespace(ns))).In(t)
+		got := must.Get(do(memory.Resource(kind.GVR).Namespace(ns))).In(t)
 		if diff := cmp.Diff(owned(t, want), owned(t, got)); diff != "" {
 			t.Errorf("%s fields are owned otherwise (- API server, + memory):\n%s", when, diff)
 		}
@@ -149,14 +121,9 @@ func owned(t *testing.T, u *unstructured.Unstructured) any {
 	for i := range entries {
 		entries[i].Time = nil
 	}
-	text, err := json.Marshal(entries)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(entries)).In(t)
 	var out any
-	if err := json.Unmarshal(text, &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &out))
 	return out
 }
 

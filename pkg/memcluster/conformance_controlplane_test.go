@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
@@ -89,14 +90,8 @@ func runRow(t *testing.T, r row) {
 
 func connect(t *testing.T, server, ns string, config *rest.Config, cluster *memcluster.Cluster) *session {
 	t.Helper()
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(rest.HTTPClientFor(config)).In(t)
+	d := must.Get(dynamic.NewForConfig(config)).In(t)
 	return &session{
 		t:       t,
 		server:  server,
@@ -142,9 +137,7 @@ func (s *session) fill(text string) string {
 	return reference.ReplaceAllStringFunc(text, func(found string) string {
 		parts := reference.FindStringSubmatch(found)
 		var n int
-		if _, err := fmt.Sscan(parts[1], &n); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Get(fmt.Sscan(parts[1], &n)).In(s.t)
 		value := s.answers[n-1]
 		for _, key := range strings.Split(parts[2], ".") {
 			m, _ := value.(map[string]any)
@@ -159,10 +152,7 @@ func (s *session) fill(text string) string {
 
 // object returns an earlier response.
 func (s *session) object(n int) *unstructured.Unstructured {
-	text, err := json.Marshal(s.answers[n-1])
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(s.answers[n-1])).In(s.t)
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(text); err != nil {
 		s.t.Fatalf("%s: the answer to step %d is no object: %v", s.server, n, err)
@@ -226,9 +216,7 @@ func (s *session) read(st step) any {
 			s.t.Fatalf("%s: event %d of %s: %v", s.server, len(events)+1, st.body, err)
 		}
 		var event any
-		if err := decode(line, &event); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Do(s.t, decode(line, &event))
 		events = append(events, s.masks.mask(event))
 	}
 	return events
@@ -260,13 +248,8 @@ func decode(text []byte, into *any) error {
 }
 
 func normalJSON(t *testing.T, v any) any {
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(v)).In(t)
 	var out any
-	if err := decode(text, &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, decode(text, &out))
 	return out
 }

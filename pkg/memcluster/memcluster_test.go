@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
@@ -38,18 +39,10 @@ var (
 // newCluster returns a cluster with the kinds of testdata and a namespace.
 func newCluster(t testing.TB, ns string, options ...memcluster.Option) *memcluster.Cluster {
 	t.Helper()
-	definitions, err := kinds.Definitions("testdata/crds")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster, err := memcluster.New(definitions, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	definitions := must.Get(kinds.Definitions("testdata/crds")).In(t)
+	cluster := must.Get(memcluster.New(definitions, options...)).In(t)
 	active := map[string]any{"spec": map[string]any{"finalizers": []any{"kubernetes"}}, "status": map[string]any{"phase": "Active"}}
-	if _, err := cluster.Put(object("v1", "Namespace", "", ns, active)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(cluster.Put(object("v1", "Namespace", "", ns, active))).In(t)
 	return cluster
 }
 
@@ -57,10 +50,7 @@ func newCluster(t testing.TB, ns string, options ...memcluster.Option) *memclust
 func memory(t testing.TB, options ...memcluster.Option) (*memcluster.Cluster, dynamic.Interface) {
 	t.Helper()
 	cluster := newCluster(t, "default", options...)
-	client, err := dynamic.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(dynamic.NewForConfig(cluster.Config())).In(t)
 	return cluster, client
 }
 
@@ -84,10 +74,7 @@ func applyTo(t testing.TB, client dynamic.Interface, gvr schema.GroupVersionReso
 	u *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	force := metav1.ApplyOptions{FieldManager: "test", Force: true}
-	out, err := client.Resource(gvr).Namespace("default").Apply(t.Context(), u.GetName(), u, force)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(client.Resource(gvr).Namespace("default").Apply(t.Context(), u.GetName(), u, force)).In(t)
 	return out
 }
 
@@ -125,9 +112,7 @@ func inform(t *testing.T, client dynamic.Interface, tweak dynamicinformer.TweakL
 	t.Helper()
 	seen := &log{}
 	informer := dynamicinformer.NewFilteredDynamicInformer(client, configMapsOf, "default", 0, cache.Indexers{}, tweak).Informer()
-	if _, err := informer.AddEventHandler(seen.handler()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(informer.AddEventHandler(seen.handler())).In(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() { informer.RunWithContext(ctx) })
@@ -157,9 +142,7 @@ func TestInformers(t *testing.T) {
 		applyTo(t, client, configMapsOf, configMap("b", "1"))
 		applyTo(t, client, configMapsOf, configMap("a", "2"))
 		applyTo(t, client, configMapsOf, configMap("a", "2"))
-		if err := client.Resource(configMapsOf).Namespace("default").Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, client.Resource(configMapsOf).Namespace("default").Delete(t.Context(), "b", metav1.DeleteOptions{}))
 		expect(t, seen, "add b 1", "update a 2", "delete b 1")
 
 		cluster.Compact() // open watches continue
@@ -197,9 +180,7 @@ func TestNoChange(t *testing.T) {
 func TestRatcheting(t *testing.T) {
 	cluster, client := memory(t)
 	spec := map[string]any{"size": int64(1), "min": int64(2), "name": "TOO-LONG-NAME"}
-	if _, err := cluster.Put(object("mem.example.com/v1", "Widget", "default", "a", map[string]any{"spec": spec})); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(cluster.Put(object("mem.example.com/v1", "Widget", "default", "a", map[string]any{"spec": spec}))).In(t)
 	widgets := client.Resource(widgetsOf).Namespace("default")
 	patch := func(text string) error {
 		_, err := widgets.Patch(t.Context(), "a", types.MergePatchType, []byte(text), metav1.PatchOptions{})
@@ -255,10 +236,7 @@ func TestGone(t *testing.T) {
 	if _, err := maps.List(t.Context(), exact); !apierrors.IsResourceExpired(err) {
 		t.Errorf("the list was answered %v, want 410", err)
 	}
-	w, err := maps.Watch(t.Context(), metav1.ListOptions{ResourceVersion: old})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(maps.Watch(t.Context(), metav1.ListOptions{ResourceVersion: old})).In(t)
 	defer w.Stop()
 	event := <-w.ResultChan()
 	if err := apierrors.FromObject(event.Object); event.Type != watch.Error || !apierrors.IsResourceExpired(err) {
@@ -271,10 +249,7 @@ func TestConcurrentClients(t *testing.T) {
 	cluster, client := memory(t)
 	widget := object("mem.example.com/v1", "Widget", "default", "owner", map[string]any{"spec": map[string]any{}})
 	owner := applyTo(t, client, widgetsOf, widget)
-	w, err := client.Resource(configMapsOf).Namespace("default").Watch(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(client.Resource(configMapsOf).Namespace("default").Watch(t.Context(), metav1.ListOptions{})).In(t)
 	const clients, writes = 8, 20
 	var all sync.WaitGroup
 	for i := range clients {
@@ -299,16 +274,11 @@ func TestConcurrentClients(t *testing.T) {
 		})
 	}
 	all.Wait()
-	shared, err := client.Resource(configMapsOf).Namespace("default").Get(t.Context(), "shared", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := must.Get(client.Resource(configMapsOf).Namespace("default").Get(t.Context(), "shared", metav1.GetOptions{})).In(t)
 	if data, _, _ := unstructured.NestedStringMap(shared.Object, "data"); len(data) != clients || data["k0"] != fmt.Sprint(writes-1) {
 		t.Errorf("the ConfigMap that all applied to has %v", data)
 	}
-	if err := client.Resource(widgetsOf).Namespace("default").Delete(t.Context(), "owner", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, client.Resource(widgetsOf).Namespace("default").Delete(t.Context(), "owner", metav1.DeleteOptions{}))
 	if done := cluster.CollectGarbage(); len(done) != clients*writes {
 		t.Errorf("the garbage collector did %d things for %d objects: %v", len(done), clients*writes, done)
 	}
@@ -346,14 +316,9 @@ func TestRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		request.Header.Set("Content-Type", test.contentType)
-		response, err := cluster.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(cluster.RoundTrip(request)).In(t)
 		var text strings.Builder
-		if err := response.Write(&text); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, response.Write(&text))
 		_ = response.Body.Close() // it is in memory
 		if response.StatusCode != http.StatusNotImplemented || !strings.Contains(text.String(), "the cluster in memory does not support") ||
 			!strings.Contains(text.String(), test.want) {
@@ -369,10 +334,7 @@ func TestRefused(t *testing.T) {
 
 // TestDefinitionsThatAreRefused: New returns what is wrong with a definition.
 func TestDefinitionsThatAreRefused(t *testing.T) {
-	definitions, err := kinds.Definitions("testdata/crds/gadgets.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	definitions := must.Get(kinds.Definitions("testdata/crds/gadgets.yaml")).In(t)
 	tests := map[string]struct {
 		value any
 		path  []string
@@ -385,9 +347,7 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 	}
 	for want, test := range tests {
 		definition := definitions[0].DeepCopy()
-		if err := unstructured.SetNestedField(definition.Object, test.value, test.path...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unstructured.SetNestedField(definition.Object, test.value, test.path...))
 		if _, err := memcluster.New([]*unstructured.Unstructured{definition}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want one that says %q", err, want)
 		}
@@ -397,25 +357,13 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 // TestKinds: pkg/kinds finds the same by discovery and OpenAPI as in files.
 func TestKinds(t *testing.T) {
 	cluster, _ := memory(t)
-	live, err := discovered.New(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	offline, err := kinds.Offline("testdata/crds")
-	if err != nil {
-		t.Fatal(err)
-	}
+	live := must.Get(discovered.New(cluster.Config())).In(t)
+	offline := must.Get(kinds.Offline("testdata/crds")).In(t)
 	for _, gvk := range []schema.GroupVersionKind{widgetsOf.GroupVersion().WithKind("Widget"), {Version: "v1", Kind: "ConfigMap"},
 		{Group: "apps", Version: "v1", Kind: "Deployment"},
 		{Version: "v1", Kind: "Namespace"}, {Group: "mem.example.com", Version: "v1beta1", Kind: "Gadget"}} {
-		want, err := offline.Kind(gvk)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := live.Kind(gvk)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(offline.Kind(gvk)).In(t)
+		got := must.Get(live.Kind(gvk)).In(t)
 		if got.GVR != want.GVR || got.Namespaced != want.Namespaced || got.HasStatus != want.HasStatus || got.SchemaErr != nil {
 			t.Errorf("%s is %+v, want %+v", gvk, got, want)
 		}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // row is a sequence of requests to which both servers must respond in the same way.
@@ -48,10 +50,7 @@ var (
 // words.txt is a word in them and what it means.
 func conformance(t *testing.T) (rows []row) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/conformance/words.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/conformance/words.txt")).In(t)
 	meaning := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		word, means, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -62,10 +61,7 @@ func conformance(t *testing.T) (rows []row) {
 		t.Fatalf("found %q, %v", files, err)
 	}
 	for _, path := range files {
-		archive, err := txtar.ParseFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		archive := must.Get(txtar.ParseFile(path)).In(t)
 		for _, section := range archive.Files {
 			r := row{name: section.Name}
 			for line := range strings.Lines(string(section.Data)) {

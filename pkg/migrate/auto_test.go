@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/migrate"
 )
@@ -34,10 +35,7 @@ type automatic struct {
 
 func newAutomatic(t *testing.T, k *kind) *automatic {
 	a := &automatic{T: t, kind: k, counter: testkit.NewCounter(), faults: testkit.NewFaults(), events: events.NewFakeRecorder(100)}
-	client, err := dynamic.NewForConfig(a.faults.Wrap(a.counter.Wrap(testkit.Config(t))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(dynamic.NewForConfig(a.faults.Wrap(a.counter.Wrap(testkit.Config(t))))).In(t)
 	a.leads.Store(true)
 	a.Auto = &migrate.Auto{
 		Client:   client,
@@ -69,9 +67,7 @@ func consider(t *testing.T, client dynamic.Interface, a *migrate.Auto, k *kind) 
 // look considers the kind, which must not fail.
 func (a *automatic) look() {
 	a.Helper()
-	if err := consider(a.T, testkit.Dynamic(a.T), a.Auto, a.kind); err != nil {
-		a.Fatal(err)
-	}
+	must.Do(a.T, consider(a.T, testkit.Dynamic(a.T), a.Auto, a.kind))
 }
 
 func (a *automatic) event() string {
@@ -247,10 +243,7 @@ func TestAutoMetrics(t *testing.T) {
 // metric returns the values of a metric for the definition, by result.
 func (a *automatic) metric(name string) map[string]float64 {
 	a.Helper()
-	families, err := metrics.Registry.Gather()
-	if err != nil {
-		a.Fatal(err)
-	}
+	families := must.Get(metrics.Registry.Gather()).In(a.T)
 	values := map[string]float64{}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/migrate"
 )
@@ -43,10 +44,7 @@ func TestMigrateMadeAgain(t *testing.T) {
 		k := define(t, "v1beta1!")
 		k.fill(1)
 		m := k.migration(testkit.Dynamic(t))
-		p, err := m.Plan(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(m.Plan(t.Context())).In(t)
 		testkit.Delete(t, definitions, "", k.name())
 		testkit.Eventually(t, patience, func() (bool, string) {
 			_, err := testkit.Dynamic(t).Resource(definitions).Get(t.Context(), k.name(), metav1.GetOptions{})

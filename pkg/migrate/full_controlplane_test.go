@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/migrate"
 )
 
@@ -44,10 +45,7 @@ func newSmallServer(t *testing.T) *smallServer {
 			t.Error(err)
 		}
 	})
-	client, err := dynamic.NewForConfig(plane.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(dynamic.NewForConfig(plane.Config())).In(t)
 	return &smallServer{t, plane, client}
 }
 
@@ -82,9 +80,7 @@ func (s *smallServer) free() {
 		s.Fatal(err)
 	}
 	var status struct{ Header struct{ Revision string } }
-	if err := json.Unmarshal(s.etcd("maintenance/status", "{}"), &status); err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, json.Unmarshal(s.etcd("maintenance/status", "{}"), &status))
 	s.etcd("kv/compaction", fmt.Sprintf(`{"revision": %s, "physical": true}`, status.Header.Revision))
 	s.etcd("maintenance/defragment", "{}")
 	var list struct{ Alarms []struct{ MemberID string } }
@@ -98,10 +94,7 @@ func (s *smallServer) free() {
 
 func (s *smallServer) etcd(path, body string) []byte {
 	s.Helper()
-	answer, err := http.Post(s.plane.EtcdURL()+"/v3/"+path, "application/json", bytes.NewReader([]byte(body)))
-	if err != nil {
-		s.Fatal(err)
-	}
+	answer := must.Get(http.Post(s.plane.EtcdURL()+"/v3/"+path, "application/json", bytes.NewReader([]byte(body)))).In(s)
 	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
@@ -117,14 +110,10 @@ func TestMigrateFull(t *testing.T) {
 	const objects = 30
 	for i := range objects {
 		old := things.GroupResource().WithVersion("v1beta1")
-		if err := s.create(old, "Thing", fmt.Sprint("t", i), map[string]any{"spec": map[string]any{"a": "1"}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.create(old, "Thing", fmt.Sprint("t", i), map[string]any{"spec": map[string]any{"a": "1"}}))
 	}
 	k := &kind{t: t, group: things.Group}
-	if err := controlplane.InstallCRDs(t.Context(), s.plane.Config(), k.crd("v1beta1", "v1!")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, controlplane.InstallCRDs(t.Context(), s.plane.Config(), k.crd("v1beta1", "v1!")))
 	m := k.migration(s.client)
 	m.Progress = func(p migrate.Progress) {
 		if p.Done == 5 {
@@ -145,9 +134,7 @@ func TestMigrateFull(t *testing.T) {
 		Client: s.client, Leads: func() bool { return true }, Log: testr.New(t),
 		Recorder: func(string) events.EventRecorder { return recorder },
 	}
-	if err := consider(t, s.client, auto, k); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, consider(t, s.client, auto, k))
 	if text := <-recorder.Events; !strings.Contains(text, "MigrationFailed the migration stopped") {
 		t.Errorf("the event is %q", text)
 	}

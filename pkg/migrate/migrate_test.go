@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/migrate"
 )
@@ -129,10 +130,7 @@ func (k *kind) migration(client dynamic.Interface, leaving ...string) *migrate.M
 // run plans a migration and runs it.
 func run(t *testing.T, m *migrate.Migration) (*migrate.Plan, *migrate.Result, error) {
 	t.Helper()
-	p, err := m.Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(m.Plan(t.Context())).In(t)
 	r, err := m.Run(t.Context(), p)
 	return p, r, err
 }
@@ -142,10 +140,7 @@ func faulty(t *testing.T, code int, match func(*http.Request) bool) (dynamic.Int
 	t.Helper()
 	faults := testkit.NewFaults()
 	fault := faults.Answer(code, match)
-	client, err := dynamic.NewForConfig(faults.Wrap(testkit.Config(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(dynamic.NewForConfig(faults.Wrap(testkit.Config(t)))).In(t)
 	return client, fault
 }
 
@@ -358,10 +353,7 @@ func TestMigrateSettles(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
 		m := changed(t, 1).migration(testkit.Dynamic(t))
 		m.Settle = time.Hour
-		p, err := m.Plan(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(m.Plan(t.Context())).In(t)
 		if wait := m.Unsettled(p); wait < 59*time.Minute || wait > time.Hour {
 			t.Errorf("it waits %s", wait)
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
@@ -41,10 +42,7 @@ func TestReleaseOfWhatIsDeletedMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := discovered.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(discovered.New(cfg)).In(t)
 	f := &load.File{}
 	f.Metadata.Name, f.Conventions.Finalizer, f.Conventions.FieldManager = "widgets", "tools.example.com/cleanup", "widgets"
 	f.Watch.APIVersion, f.Watch.Kind = "tools.example.com/v1", "Widget"

@@ -1,6 +1,10 @@
 package rules
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/corollary-dev/corollary/internal/must"
+)
 
 func BenchmarkEval(b *testing.B) {
 	schema := testSchema(b)
@@ -16,14 +20,8 @@ func BenchmarkEval(b *testing.B) {
 			o    EnvOptions
 		}{{"typed", EnvOptions{Self: schema}}, {"untyped", EnvOptions{}}} {
 			b.Run(expr.name+"/"+kind.name, func(b *testing.B) {
-				env, err := NewEnv(kind.o)
-				if err != nil {
-					b.Fatal(err)
-				}
-				p, err := env.Bool(expr.text, Upstream, "")
-				if err != nil {
-					b.Fatal(err)
-				}
+				env := must.Get(NewEnv(kind.o)).In(b)
+				p := must.Get(env.Bool(expr.text, Upstream, "")).In(b)
 				b.ReportAllocs()
 				for b.Loop() {
 					if ok, err := p.Eval(vars, nil); err != nil || ok != true {
@@ -36,10 +34,7 @@ func BenchmarkEval(b *testing.B) {
 }
 
 func BenchmarkValidate(b *testing.B) {
-	env, err := NewEnv(EnvOptions{Self: testSchema(b)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	env := must.Get(NewEnv(EnvOptions{Self: testSchema(b)})).In(b)
 	v, errs := CompileValidation(env, []Validation{
 		{Rule: "self.spec.?replicas.orValue(1) <= 20", Message: "at most 20 replicas"},
 		{Rule: "self.spec.image.startsWith('registry.example.com/')"},
@@ -58,13 +53,8 @@ func BenchmarkValidate(b *testing.B) {
 }
 
 func BenchmarkCompile(b *testing.B) {
-	env, err := NewEnv(EnvOptions{Self: testSchema(b)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	env := must.Get(NewEnv(EnvOptions{Self: testSchema(b)})).In(b)
 	for b.Loop() {
-		if _, err := env.Bool("self.spec.?replicas.orValue(1) <= 20", Upstream, ""); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(env.Bool("self.spec.?replicas.orValue(1) <= 20", Upstream, "")).In(b)
 	}
 }

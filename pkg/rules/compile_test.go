@@ -8,6 +8,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // TestCompileErrors runs the archives in testdata/compile: each file "expr.N" has an expression, and "want.N" its error or
@@ -78,10 +79,7 @@ func TestSchemas(t *testing.T) {
 			true},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			env, err := NewEnv(EnvOptions{Self: tc.schema})
-			if err != nil {
-				t.Fatal(err)
-			}
+			env := must.Get(NewEnv(EnvOptions{Self: tc.schema})).In(t)
 			if _, err := env.Any(tc.expr, Upstream, ""); (err == nil) != tc.ok {
 				t.Errorf("%s: got %v, want it to compile: %v", tc.expr, err, tc.ok)
 			}

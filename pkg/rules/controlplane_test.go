@@ -15,6 +15,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 )
@@ -23,13 +24,8 @@ import (
 func definition(t *testing.T, group string, given []Validation) string {
 	t.Helper()
 	root := map[string]any{}
-	text, err := json.Marshal(testSchema(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &root); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(testSchema(t))).In(t)
+	must.Do(t, json.Unmarshal(text, &root))
 	var rules []any
 	for _, v := range given {
 		rule := map[string]any{"rule": v.Rule}
@@ -104,20 +100,14 @@ func TestAgainstCRD(t *testing.T) {
 	}
 	const group = "compared.example.com"
 	testkit.InstallCRDs(t, definition(t, group, given))
-	cluster, err := discovered.New(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := must.Get(discovered.New(testkit.Config(t))).In(t)
 	kind, err := cluster.Kind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Thing"})
 	if err != nil || kind.Schema == nil {
 		t.Fatalf("no schema: %v", err)
 	}
 	validators := map[string]*Validator{}
 	for name, o := range map[string]EnvOptions{"live": {Self: kind.Schema}, "offline": {Self: testSchema(t)}} {
-		env, err := NewEnv(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		env := must.Get(NewEnv(o)).In(t)
 		v, errs := CompileValidation(env, given)
 		if len(errs) > 0 {
 			t.Fatal(errs)
@@ -205,18 +195,12 @@ func serverVerdict(t *testing.T, namespace, text string) []string {
 
 // TestAgainstDeployment: the API server's schema of a built-in kind works like the one of a CRD.
 func TestAgainstDeployment(t *testing.T) {
-	cluster, err := discovered.New(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := must.Get(discovered.New(testkit.Config(t))).In(t)
 	kind, err := cluster.Kind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
 	if err != nil || kind.Schema == nil {
 		t.Fatalf("no schema: %v", err)
 	}
-	env, err := NewEnv(EnvOptions{Downstreams: map[string]*spec.Schema{"web": kind.Schema}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := must.Get(NewEnv(EnvOptions{Downstreams: map[string]*spec.Schema{"web": kind.Schema}})).In(t)
 	object := testkit.Apply(t, testkit.Namespace(t), `
 apiVersion: apps/v1
 kind: Deployment

@@ -12,6 +12,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // envs returns an Env with the schema in testdata and one without.
@@ -22,10 +23,7 @@ func envs(t testing.TB) map[string]*Env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	none, err := NewEnv(EnvOptions{Downstreams: map[string]*spec.Schema{"deployment": nil, "web-server": nil}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	none := must.Get(NewEnv(EnvOptions{Downstreams: map[string]*spec.Schema{"deployment": nil, "web-server": nil}})).In(t)
 	return map[string]*Env{"typed": known, "untyped": none}
 }
 
@@ -44,10 +42,7 @@ func TestEval(t *testing.T) {
 // evaluated is the result of an expression about testObject, with its type, or an error.
 func evaluated(t *testing.T, env *Env, expr string) string {
 	t.Helper()
-	p, err := env.Any(expr, Upstream, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(env.Any(expr, Upstream, "")).In(t)
 	vars := evalVars()
 	got, err := p.Eval(vars, nil)
 	if err != nil {
@@ -79,10 +74,7 @@ func TestEvalJSON(t *testing.T) {
 		{"also numbers as a parser gives them", "params.limits", map[string]any{"max": int64(3)}},
 	} {
 		for kind, env := range envs(t) {
-			p, err := env.Any(tc.expr, Upstream, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(env.Any(tc.expr, Upstream, "")).In(t)
 			got, err := p.Eval(evalVars(), nil)
 			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
 				t.Errorf("%s, %s: %v: %s", tc.reason, kind, err, diff)
@@ -117,14 +109,8 @@ func TestEvalDownstreams(t *testing.T) {
 			{"absent, told optionally", "downstreams.?deployment.?status.?availableReplicas.orValue(0)", Status, "", Vars{}, int64(0)},
 		} {
 			t.Run(tc.reason+"/"+kind, func(t *testing.T) {
-				p, err := env.Any(tc.expr, tc.scope, tc.name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got, err := p.Eval(tc.vars, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				p := must.Get(env.Any(tc.expr, tc.scope, tc.name)).In(t)
+				got := must.Get(p.Eval(tc.vars, nil)).In(t)
 				if diff := cmp.Diff(tc.want, got); diff != "" {
 					t.Errorf("%s: %s", tc.expr, diff)
 				}
@@ -199,14 +185,9 @@ func TestEvalErrors(t *testing.T) {
 }
 
 func TestBudget(t *testing.T) {
-	p, err := envs(t)["untyped"].Bool("self.spec.list.all(a, a >= 0)", Upstream, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(envs(t)["untyped"].Bool("self.spec.list.all(a, a >= 0)", Upstream, "")).In(t)
 	b := NewBudget(context.Background())
-	if _, err := p.Eval(Vars{Self: big()}, b); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.Eval(Vars{Self: big()}, b)).In(t)
 	if b.Left() >= CostPerObject || b.Left() == 0 {
 		t.Errorf("%d of %d left after one evaluation", b.Left(), CostPerObject)
 	}
@@ -227,10 +208,7 @@ func TestConstant(t *testing.T) {
 		{"an error", "1 / 0 == 1", false, false},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			p, err := env.Bool(tc.expr, Upstream, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(env.Bool(tc.expr, Upstream, "")).In(t)
 			got, ok := p.Constant()
 			if ok != tc.ok || ok && got != tc.want {
 				t.Errorf("%s is constant: %v (%v), want %v (%v)", tc.expr, ok, got, tc.ok, tc.want)
@@ -273,10 +251,7 @@ func TestVersion(t *testing.T) {
 
 func TestConcurrentUse(t *testing.T) {
 	env := envs(t)["typed"]
-	p, err := env.Bool("self.spec.env.all(e, e.name != '') && self.spec.image > 'a'", Upstream, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(env.Bool("self.spec.env.all(e, e.name != '') && self.spec.image > 'a'", Upstream, "")).In(t)
 	object := testObject()
 	done := make(chan error)
 	for range 4 {

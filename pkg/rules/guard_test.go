@@ -13,18 +13,14 @@ import (
 	"time"
 
 	"github.com/google/cel-go/common/types"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 func upstreamScope(t *testing.T) *scope {
 	t.Helper()
-	env, err := NewEnv(EnvOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := env.scope(Upstream, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := must.Get(NewEnv(EnvOptions{})).In(t)
+	s := must.Get(env.scope(Upstream, "")).In(t)
 	return s
 }
 
@@ -135,10 +131,7 @@ func bounded(t *testing.T, env *Env, expr string) error {
 // TestHostileArguments calls every function of Kubernetes' CEL.
 func TestHostileArguments(t *testing.T) {
 	const each = 8
-	env, err := NewEnv(EnvOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := must.Get(NewEnv(EnvOptions{})).In(t)
 	all := upstreamScope(t).env.Functions()
 	names := make([]string, 0, len(all))
 	for name := range all {
@@ -213,10 +206,7 @@ var hostileExpressions = map[string]bool{
 }
 
 func TestHostileExpressions(t *testing.T) {
-	env, err := NewEnv(EnvOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := must.Get(NewEnv(EnvOptions{})).In(t)
 	for expr, want := range hostileExpressions {
 		if err := bounded(t, env, expr); want != (err == nil) {
 			t.Errorf("%s: %.300v", expr, err)
@@ -226,10 +216,7 @@ func TestHostileExpressions(t *testing.T) {
 
 // FuzzExpressions looks for an expression that exceeds the limits.
 func FuzzExpressions(f *testing.F) {
-	env, err := NewEnv(EnvOptions{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	env := must.Get(NewEnv(EnvOptions{})).In(f)
 	for expr := range hostileExpressions {
 		f.Add(expr)
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // monitorSchema returns the schema of the objects of a list.
@@ -32,10 +33,7 @@ func listEnv(t *testing.T) *Env {
 // TestReadsOfLists: for an input that is a list, the fields of its objects that an expression reads are returned.
 func TestReadsOfLists(t *testing.T) {
 	golden.Table(t, "testdata/reads_lists.txt", func(t *testing.T, expr string) string {
-		p, err := listEnv(t).Any(expr, Upstream, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(listEnv(t).Any(expr, Upstream, "")).In(t)
 		return readsText(p.Reads("inputs"))
 	})
 }

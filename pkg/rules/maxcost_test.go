@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -44,15 +45,9 @@ func largest(n int, letter string) map[string]any {
 // What an evaluation costs is never more than the estimate: for each function whose cost depends on sizes, with objects at the bounds.
 func TestMaxCostIsABound(t *testing.T) {
 	t.Parallel()
-	expressions, err := os.ReadFile("testdata/maxcost.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expressions := must.Get(os.ReadFile("testdata/maxcost.txt")).In(t)
 	for _, n := range []int{1, 7, 40} {
-		env, err := rules.NewEnv(rules.EnvOptions{Self: boundedSelf(int64(n))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		env := must.Get(rules.NewEnv(rules.EnvOptions{Self: boundedSelf(int64(n))})).In(t)
 		for _, expression := range strings.Split(strings.TrimSpace(string(expressions)), "\n") {
 			program, err := env.Any(expression, rules.Upstream, "")
 			if err != nil {
@@ -97,10 +92,7 @@ func TestMaxCostOfPatterns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		program, err := env.Any("self.t.split(':')[0]", rules.Upstream, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		program := must.Get(env.Any("self.t.split(':')[0]", rules.Upstream, "")).In(t)
 		if cost, _ := program.MaxCost(rules.MaxStored); cost < row.atLeast || cost > row.atMost {
 			t.Errorf("%s: %q: it costs at most %d, want %d to %d", row.reason, row.pattern, cost, row.atLeast, row.atMost)
 		}

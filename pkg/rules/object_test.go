@@ -6,19 +6,16 @@ import (
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // testSchema returns the schema in testdata, parsed like an API server's OpenAPI.
 func testSchema(t testing.TB) *spec.Schema {
 	t.Helper()
-	data, err := os.ReadFile("testdata/schema.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/schema.yaml")).In(t)
 	schema := &spec.Schema{}
-	if err := yaml.Unmarshal(data, schema); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(data, schema))
 	return schema
 }
 

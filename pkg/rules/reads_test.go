@@ -14,6 +14,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // TestReads runs the expressions in testdata/reads.txt.
@@ -21,10 +22,7 @@ func TestReads(t *testing.T) {
 	all := envs(t)
 	golden.Table(t, "testdata/reads.txt", func(t *testing.T, expr string) string {
 		return inBoth(all, func(env *Env) string {
-			p, err := env.Any(expr, Upstream, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(env.Any(expr, Upstream, "")).In(t)
 			if text := readsText(p.Reads("self")); text != "" {
 				return text
 			}
@@ -89,10 +87,7 @@ func TestReadsOfSeveralDownstreams(t *testing.T) {
 		"self.spec.names.map(n, downstreams.worker[n].status.x)":                               "worker.*.status.x",
 		"self.spec.names.map(n, downstreams.worker[?n].?status.?x.orValue(''))":                "worker.*.status.x",
 	} {
-		p, err := env.Any(expr, Status, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(env.Any(expr, Status, "")).In(t)
 		if got := readsText(p.Reads("downstreams")); got != want {
 			t.Errorf("%s reads %q, want %q", expr, got, want)
 		}
@@ -234,10 +229,7 @@ func addRandom(f *testing.F, stream uint64) {
 
 func FuzzReadsSuffice(f *testing.F) {
 	addRandom(f, 2)
-	env, err := NewEnv(EnvOptions{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	env := must.Get(NewEnv(EnvOptions{})).In(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		w := &writer{pick: func(n int) int {
 			if len(data) == 0 {

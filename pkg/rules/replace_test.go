@@ -6,16 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
 // TestReplaceReads: every way to read a field is found with its whole text, and nothing else.
 func TestReplaceReads(t *testing.T) {
 	t.Parallel()
-	env, err := rules.NewEnv(rules.EnvOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := must.Get(rules.NewEnv(rules.EnvOptions{})).In(t)
 	for _, row := range []struct{ reason, expr, want, err string }{
 		{"one field", "self.spec.host", "<spec.host>", ""},
 		{"a method of it", "self.spec.host.split(':')[0]", "<spec.host>.split(':')[0]", ""},

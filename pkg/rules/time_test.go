@@ -5,17 +5,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // The time of an evaluation depends on the machine, so a caller must be able to distinguish ErrTime from an error that a retry repeats.
 func TestErrTime(t *testing.T) {
-	env, err := NewEnv(EnvOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := env.Variable("copies", "self.spec.list.map(x, x)"); err != nil {
-		t.Fatal(err)
-	}
+	env := must.Get(NewEnv(EnvOptions{})).In(t)
+	must.Get(env.Variable("copies", "self.spec.list.map(x, x)")).In(t)
 	self := map[string]any{"spec": map[string]any{"list": make([]any, 1000)}}
 	for _, row := range []struct {
 		reason, expr string
@@ -29,10 +26,7 @@ func TestErrTime(t *testing.T) {
 		{"without a loop it ends by itself", "size(self.spec.list)", true, nil},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			p, err := env.Any(row.expr, Upstream, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(env.Any(row.expr, Upstream, "")).In(t)
 			b := NewBudget(t.Context())
 			if row.late {
 				b.until = time.Now().Add(-time.Second)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/rules/translate"
 )
@@ -24,10 +25,7 @@ var policy = translate.Dialect{Self: "object", Plain: true, Params: "variables"}
 
 func translator(t testing.TB, env *rules.Env, d translate.Dialect) *translate.Translator {
 	t.Helper()
-	made, err := translate.New(env, d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(translate.New(env, d)).In(t)
 	return made
 }
 
@@ -122,10 +120,7 @@ func checkTranslation(t *testing.T, env *rules.Env, made *translate.Translator, 
 	if issues.Err() != nil {
 		t.Fatal(issues.Err())
 	}
-	program, err := target.Program(compiled, cel.CostLimit(rules.CostPerCall))
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(target.Program(compiled, cel.CostLimit(rules.CostPerCall))).In(t)
 	want, wantErr := p.Eval(rules.Vars{Self: object}, nil)
 	var got any
 	val, _, gotErr := program.Eval(map[string]any{"object": asJSON{}.NativeToValue(object)})
@@ -139,10 +134,7 @@ func checkTranslation(t *testing.T, env *rules.Env, made *translate.Translator, 
 
 // TestTranslationsMeanTheSame tests random expressions with random objects.
 func TestTranslationsMeanTheSame(t *testing.T) {
-	env, err := rules.NewEnv(rules.EnvOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := must.Get(rules.NewEnv(rules.EnvOptions{})).In(t)
 	made := translator(t, env, policy)
 	for seed := range 300 {
 		source := rand.New(rand.NewPCG(uint64(seed), 3))
@@ -153,10 +145,7 @@ func TestTranslationsMeanTheSame(t *testing.T) {
 
 func FuzzTranslate(f *testing.F) {
 	rules.AddRandom(f, 4)
-	env, err := rules.NewEnv(rules.EnvOptions{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	env := must.Get(rules.NewEnv(rules.EnvOptions{})).In(f)
 	made := translator(f, env, policy)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		writeExpr, object := rules.Random(func(n int) int {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -24,10 +25,7 @@ func declared(t *testing.T, variables ...[2]string) *rules.Env {
 	at.Format = "date-time"
 	fields := schemaOf(map[string]spec.Schema{"name": *spec.StringProperty(), "count": *spec.Int64Property(), "at": at,
 		"workers": *spec.ArrayProperty(worker)})
-	env, err := rules.NewEnv(rules.EnvOptions{Self: schemaOf(map[string]spec.Schema{"spec": *fields})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := must.Get(rules.NewEnv(rules.EnvOptions{Self: schemaOf(map[string]spec.Schema{"spec": *fields})})).In(t)
 	for _, v := range variables {
 		if _, err := env.Variable(v[0], v[1]); err != nil {
 			t.Fatalf("%s: %v", v[0], err)
@@ -65,10 +63,7 @@ func TestVariables(t *testing.T) {
 func TestReadsThroughVariables(t *testing.T) {
 	t.Parallel()
 	env := declared(t, [2]string{"a", "self.spec.name"}, [2]string{"b", "variables.a + inputs.given.data"}, [2]string{"c", "self.spec.count"})
-	program, err := env.Any("variables.b", rules.Upstream, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(env.Any("variables.b", rules.Upstream, "")).In(t)
 	self, _ := program.Reads("self")
 	inputs, _ := program.Reads("inputs")
 	if !slices.EqualFunc(self, [][]string{{"spec", "name"}}, slices.Equal) ||
@@ -90,13 +85,8 @@ func TestVariablesAreEvaluatedOnce(t *testing.T) {
 		budget := rules.NewBudget(t.Context())
 		before := budget.Left()
 		for range uses {
-			program, err := env.Any("size(variables.l)", rules.Upstream, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := program.Eval(vars, budget); err != nil {
-				t.Fatal(err)
-			}
+			program := must.Get(env.Any("size(variables.l)", rules.Upstream, "")).In(t)
+			must.Get(program.Eval(vars, budget)).In(t)
 		}
 		return before - budget.Left()
 	}

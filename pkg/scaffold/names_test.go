@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/manifest"
 )
 
@@ -31,10 +32,7 @@ func manifestsFrom(t *testing.T, text string) []*source {
 	t.Helper()
 	var manifests []*source
 	for document := range strings.SplitSeq(text, "\n---\n") {
-		found, err := manifestsOf(manifest.Document{Text: []byte("apiVersion: v1\nkind: Service\n" + document)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must.Get(manifestsOf(manifest.Document{Text: []byte("apiVersion: v1\nkind: Service\n" + document)})).In(t)
 		manifests = append(manifests, found...)
 	}
 	return manifests

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
@@ -29,10 +30,7 @@ func TestBoard(t *testing.T) {
 		client := kubernetes.NewForConfigOrDie(config).CoordinationV1().Leases(testkit.Namespace(t))
 		board := shards.Board{Client: client, Name: "board"}
 		read := func() map[string]string {
-			have, err := board.Update(t.Context(), func(map[string]string) bool { return false })
-			if err != nil {
-				t.Fatal(err)
-			}
+			have := must.Get(board.Update(t.Context(), func(map[string]string) bool { return false })).In(t)
 			return have
 		}
 		read()

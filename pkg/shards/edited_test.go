@@ -12,6 +12,7 @@ import (
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -132,17 +133,13 @@ func TestDeletedLeases(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
 		e := startEdited(t)
 		k := e.a.of()
-		if err := e.leases.Delete(t.Context(), fmt.Sprint("set-shard-", k), metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.leases.Delete(t.Context(), fmt.Sprint("set-shard-", k), metav1.DeleteOptions{}))
 		e.until(t, "its holder stops", func() bool { return !e.a.Has(k) })
 		e.until(t, "somebody takes it", func() bool { return e.a.Has(k) || e.b.Has(k) })
 		await(t, "all have their share", []int{6, 6}, e.a, e.b)
 
 		process := "set-process-" + e.a.Self()
-		if err := e.leases.Delete(t.Context(), process, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.leases.Delete(t.Context(), process, metav1.DeleteOptions{}))
 		e.until(t, "it makes its own Lease again", func() bool {
 			_, err := e.leases.Get(t.Context(), process, metav1.GetOptions{})
 			return err == nil

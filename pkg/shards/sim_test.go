@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -190,9 +191,7 @@ func (s *sim) step() {
 		if s.check(); a.dead {
 			continue
 		}
-		if _, err := a.look(context.Background()); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Get(a.look(context.Background())).In(s.t)
 		s.settle(a)
 	}
 	s.check()
@@ -348,9 +347,7 @@ func TestLookEndsSoonThoughWritesTakeLong(t *testing.T) {
 	for looks := 1; len(p.held) < s.number || slices.ContainsFunc(slices.Collect(maps.Values(p.held)), isLeft); looks++ {
 		s.renew(p)
 		begun := s.now
-		if _, err := p.look(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.look(t.Context())).In(t)
 		if took := s.now.Sub(begun); took > p.options.RetryPeriod+2*time.Second {
 			t.Fatalf("look %d took %s, the retry period is %s", looks, took, p.options.RetryPeriod)
 		}

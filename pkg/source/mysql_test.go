@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/corollary-dev/corollary/internal/mariadb"
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 func TestMySQLTypes(t *testing.T) {
@@ -189,9 +190,7 @@ func TestMySQLWriter(t *testing.T) {
 	write := func(ctx context.Context, id int, value string) error {
 		return w.set(ctx, map[string]any{"id": fmt.Sprint(id), "message": value})
 	}
-	if err := write(t.Context(), 0, "first"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, write(t.Context(), 0, "first"))
 	end := server.Begin("SELECT * FROM apps WHERE id = '0' FOR UPDATE")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -204,9 +203,7 @@ func TestMySQLWriter(t *testing.T) {
 		t.Errorf("a write that was given up: %v", err)
 	}
 	end()
-	if err := write(t.Context(), 1, "next"); err != nil { // after which the server is done with the other
-		t.Fatal(err)
-	}
+	must.Do(t, write(t.Context(), 1, "next"))
 	if n := server.Text("SELECT state FROM apps WHERE id = '0' FOR UPDATE"); n == "late" {
 		t.Error("a write that was given up is done")
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/sqltext"
 )
 
@@ -21,10 +22,7 @@ import (
 func newDatabase(t *testing.T, statements ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a?b#c%20.db") // which mean something in a URL
-	db, err := sql.Open("sqlite", "file:"+strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("sqlite", "file:"+strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path))).In(t)
 	t.Cleanup(func() { _ = db.Close() })
 	for _, s := range statements {
 		if _, err := db.Exec(s); err != nil {
@@ -54,10 +52,7 @@ func newSource(t *testing.T, driver Driver, dsn, query string, change ...func(*O
 // newWriter is closed at the end of the test.
 func newWriter(t *testing.T, driver WriteDriver, dsn, statement string) *Writer {
 	t.Helper()
-	parsed, err := sqltext.Parse(statement)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := must.Get(sqltext.Parse(statement)).In(t)
 	w := NewWriter(WriterOptions{Driver: driver, DSN: at(dsn), Statement: parsed, Timeout: time.Minute})
 	t.Cleanup(w.Close)
 	return w
@@ -199,9 +194,7 @@ func TestNoDatabase(t *testing.T) {
 func TestSQLiteRefusesWhatIsNotAFile(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	for _, path := range []string{pipe, dir} {
 		refused := make(chan error, 2)
 		go func() {
@@ -227,9 +220,7 @@ func TestSQLiteFileIsReplaced(t *testing.T) {
 	}
 	rename := func(t *testing.T, from, to string) {
 		t.Helper()
-		if err := os.Rename(from, to); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(from, to))
 	}
 	for _, c := range []struct {
 		reason  string
@@ -240,18 +231,11 @@ func TestSQLiteFileIsReplaced(t *testing.T) {
 			rename(t, publish(t, "INSERT INTO t VALUES (3, 1), (4, 1)"), path)
 		}, "3 4"},
 		{"a file that was written as often is copied over it: SQLite's counter of changes is the same", func(t *testing.T, path string) {
-			data, err := os.ReadFile(publish(t, "INSERT INTO t VALUES (3, 7), (4, 7)"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(publish(t, "INSERT INTO t VALUES (3, 7), (4, 7)"))).In(t)
+			must.Do(t, os.WriteFile(path, data, 0o600))
 		}, "3 4"},
 		{"it is deleted", func(t *testing.T, path string) {
-			if err := os.Remove(path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(path))
 		}, "unable to open database file: no such file"},
 		{"it is deleted, and is there again", func(t *testing.T, path string) {
 			rename(t, path, path+".old")
@@ -259,9 +243,7 @@ func TestSQLiteFileIsReplaced(t *testing.T) {
 		}, "5"},
 		{"a named pipe is in its place", func(t *testing.T, path string) {
 			rename(t, path, path+".old")
-			if err := syscall.Mkfifo(path, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, syscall.Mkfifo(path, 0o600))
 		}, "it is not a regular file"},
 	} {
 		for _, cursor := range []string{"", "version"} {
@@ -300,21 +282,13 @@ func TestSQLiteWritesToTheFileThatIsThere(t *testing.T) {
 	path := newDatabase(t, table, "INSERT INTO t VALUES (1, '')")
 	w := newWriter(t, SQLiteWriter, path, "UPDATE t SET state = $state WHERE id = $id")
 	write := func() error { return w.set(t.Context(), map[string]any{"id": int64(1), "state": "Ready"}) }
-	if err := write(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, write())
+	must.Do(t, os.Remove(path))
 	if err := write(); err == nil || !strings.Contains(err.Error(), "unable to open database file") {
 		t.Errorf("a file that is gone is written to: %v", err)
 	}
-	if err := os.Rename(newDatabase(t, table, "INSERT INTO t VALUES (1, '')"), path); err != nil {
-		t.Fatal(err)
-	}
-	if err := write(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(newDatabase(t, table, "INSERT INTO t VALUES (1, '')"), path))
+	must.Do(t, write())
 	if rows, err := rowsOf(t, path, "SELECT * FROM t"); err != nil || rows[0].Columns["state"] != "Ready" {
 		t.Errorf("the state is not in the new file: %v %v", rows, err)
 	}

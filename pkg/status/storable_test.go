@@ -12,6 +12,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -28,17 +29,10 @@ func storable(t *testing.T, c *golden.Case) {
 		switch f.Name {
 		case "schema.yaml":
 			schema = &spec.Schema{}
-			text, err := sigsyaml.YAMLToJSON(f.Data)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := json.Unmarshal(text, schema); err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(sigsyaml.YAMLToJSON(f.Data)).In(t)
+			must.Do(t, json.Unmarshal(text, schema))
 		case "status.yaml":
-			if err := yaml.Unmarshal(f.Data, &content); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, yaml.Unmarshal(f.Data, &content))
 		case "result":
 		default:
 			t.Fatalf("unknown file %s", f.Name)
@@ -49,10 +43,7 @@ func storable(t *testing.T, c *golden.Case) {
 
 func describe(t *testing.T, s *status.Storable, content map[string]any) string {
 	t.Helper()
-	before, err := json.Marshal(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(json.Marshal(content)).In(t)
 	stored, dropped := s.Fit(content)
 	if after, _ := json.Marshal(content); string(after) != string(before) {
 		t.Error("the status that was given is changed")
@@ -69,10 +60,7 @@ func describe(t *testing.T, s *status.Storable, content map[string]any) string {
 	fmt.Fprintf(&b, "stores a baseline: %v\n", s.StoresItem(".status.downstreams", "baseline"))
 	fmt.Fprintf(&b, "undeclared: %s\n", strings.Join(undeclared, " "))
 	fmt.Fprintf(&b, "dropped: %s\n", strings.Join(dropped, " "))
-	text, err := sigsyaml.Marshal(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(sigsyaml.Marshal(stored)).In(t)
 	fmt.Fprintf(&b, "stored:\n%s", text)
 	return b.String()
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -43,10 +44,7 @@ func verdict(t *testing.T, conditions []metav1.Condition) kstatus.Status {
 		"metadata": map[string]any{"name": "a", "generation": int64(3)},
 		"status":   map[string]any{"observedGeneration": int64(3), "conditions": status.Merge(nil, conditions, nil, metav1.Now())},
 	}}
-	r, err := kstatus.Compute(u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(kstatus.Compute(u)).In(t)
 	return r.Status
 }
 

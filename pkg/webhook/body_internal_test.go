@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
@@ -27,29 +28,20 @@ func TestAnnouncedReview(t *testing.T) {
 	t.Cleanup(server.Close)
 	var idle []net.Conn
 	for range 4 {
-		conn, err := net.Dial("tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", server.Listener.Addr().String())).In(t)
 		t.Cleanup(func() { _ = conn.Close() })
 		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n{", maxReview)
 		idle = append(idle, conn)
 	}
 	for range 10 { // the idle ones may be read before or after
-		response, err := http.Post(server.URL, "application/json", strings.NewReader(`{}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(http.Post(server.URL, "application/json", strings.NewReader(`{}`))).In(t)
 		_ = response.Body.Close()
 		if response.StatusCode != http.StatusBadRequest { // it was read
 			t.Errorf("answered %s", response.Status)
 		}
 	}
 	for _, conn := range idle {
-		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(http.ReadResponse(bufio.NewReader(conn), nil)).In(t)
 		_ = response.Body.Close()
 		if response.StatusCode != http.StatusRequestTimeout || !response.Close {
 			t.Errorf("the idle client is answered %s", response.Status)
@@ -116,10 +108,7 @@ func TestUnreadAnswer(t *testing.T) {
 		close(ended)
 	}))
 	t.Cleanup(server.Close)
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", server.Listener.Addr().String())).In(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	body := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"1","desiredAPIVersion":"example.com/v1","objects":[` +
 		`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"` + strings.Repeat("x", 16<<20) + `"}}]}}`

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // connects reports whether a client that trusts a caBundle accepts the certificate that is served.
@@ -17,10 +19,7 @@ func connects(t *testing.T, trust []byte, served *pair, host string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaf, err := x509.ParseCertificate(certificate.Certificate[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	leaf := must.Get(x509.ParseCertificate(certificate.Certificate[0])).In(t)
 	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: time.Now()})
 	return err == nil
 }
@@ -31,10 +30,7 @@ func TestRotation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hosts := []string{"corollary.ops.svc", "127.0.0.1"}
-		b, err := (&rotation{}).advance(&bundle{}, hosts, lifetime, time.Now(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get((&rotation{}).advance(&bundle{}, hosts, lifetime, time.Now(), nil)).In(t)
 		type state struct {
 			trust  []byte
 			served *pair
@@ -86,10 +82,7 @@ func TestRotation(t *testing.T) {
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	hosts := []string{"a.example.com"}
-	good, err := (&rotation{}).advance(&bundle{}, hosts, lifetime, time.Now(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := must.Get((&rotation{}).advance(&bundle{}, hosts, lifetime, time.Now(), nil)).In(t)
 	for reason, row := range map[string]struct {
 		data  func(map[string][]byte)
 		hosts []string
@@ -115,10 +108,7 @@ func TestReplaced(t *testing.T) {
 			if row.now.IsZero() {
 				row.now = time.Now()
 			}
-			next, err := (&rotation{}).advance(readBundle(data), row.hosts, lifetime, row.now, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			next := must.Get((&rotation{}).advance(readBundle(data), row.hosts, lifetime, row.now, nil)).In(t)
 			if (next == nil) != row.stays {
 				t.Fatalf("it became %v", next)
 			}

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // The metric says when the certificate expires that is served, not the one that the Secret offers.
@@ -33,9 +35,7 @@ func TestExpiration(t *testing.T) {
 		if row.issuer != nil {
 			secret = row.issuer.secret(1, externalHost, row.life)
 		}
-		if err := c.follow(secret, func(*pair) bool { return row.accepts }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.follow(secret, func(*pair) bool { return row.accepts }))
 		if got := time.Unix(int64(expirationOf(t, "ops/expiring")), 0).Sub(now.Add(row.want)); got.Abs() > time.Minute {
 			t.Errorf("%s: the metric differs by %s", row.reason, got)
 		}
@@ -44,10 +44,7 @@ func TestExpiration(t *testing.T) {
 
 func expirationOf(t *testing.T, secret string) float64 {
 	t.Helper()
-	families, err := metrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(metrics.Registry.Gather()).In(t)
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			if family.GetName() == "corollary_webhook_certificate_expiration_timestamp_seconds" && m.GetLabel()[0].GetValue() == secret {

@@ -17,6 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // issuer signs certificates as the CA issuer of cert-manager does.
@@ -29,19 +31,13 @@ type issuer struct {
 func newIssuer(t *testing.T, name string) *issuer {
 	t.Helper()
 	key := newKey(t)
-	c, err := certutil.NewSelfSignedCACert(certutil.Config{CommonName: name}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(certutil.NewSelfSignedCACert(certutil.Config{CommonName: name}, key)).In(t)
 	return &issuer{t, c, key}
 }
 
 func newKey(t *testing.T) crypto.Signer {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).In(t)
 	return key
 }
 
@@ -57,14 +53,8 @@ func (i *issuer) secret(serial int64, host string, life time.Duration) *corev1.S
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		i.t.Fatal(err)
-	}
-	private, err := keyutil.MarshalPrivateKeyToPEM(key)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	leaf := must.Get(x509.ParseCertificate(der)).In(i.t)
+	private := must.Get(keyutil.MarshalPrivateKeyToPEM(key)).In(i.t)
 	return &corev1.Secret{Type: corev1.SecretTypeTLS, Data: map[string][]byte{
 		keyCertificate: encode([]*x509.Certificate{leaf}), keyPrivate: private, keyTrusted: encode([]*x509.Certificate{i.certificate}),
 	}}
@@ -109,9 +99,7 @@ func TestFollowRefuses(t *testing.T) {
 				t.Errorf("it is served: %v", err)
 			}
 			good := ours.secret(1, externalHost, time.Hour)
-			if err := c.follow(good, all); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.follow(good, all))
 			for range 3 {
 				err := c.follow(secret, all)
 				if err == nil || !strings.Contains(err.Error(), row.says) || !strings.Contains(err.Error(), "the previous certificate is served") {
@@ -136,9 +124,7 @@ func TestFollow(t *testing.T) {
 		look := func(secret *corev1.Secret, publish bool) int64 {
 			t.Helper()
 			<-time.After(Interval)
-			if err := c.follow(secret, accepts); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.follow(secret, accepts))
 			served := c.served.Load().bundle.current
 			if published != nil && served.verify(published, c.Hosts, time.Now()) != nil {
 				t.Fatalf("certificate %s is served, and not trusted", served.leaf.SerialNumber)

@@ -21,6 +21,7 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/convert"
 )
 
@@ -51,17 +52,12 @@ func newCluster(t *testing.T, conversion map[string]any, versions ...string) *cl
 	}
 	client := fake.NewSimpleDynamicClient(runtime.NewScheme())
 	client.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.crd)
-		if err != nil {
-			t.Fatal(err)
-		}
+		object := must.Get(runtime.DefaultUnstructuredConverter.ToUnstructured(c.crd)).In(t)
 		return true, &unstructured.Unstructured{Object: object}, c.unreadable
 	})
 	client.PrependReactor("patch", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		u := unstructured.Unstructured{}
-		if err := json.Unmarshal(a.(clienttesting.PatchAction).GetPatch(), &u.Object); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(a.(clienttesting.PatchAction).GetPatch(), &u.Object))
 		c.applied = append(c.applied, u)
 		return true, &u, nil
 	})
@@ -89,9 +85,7 @@ func TestNoneIsOfOneDefinition(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, here.Conversion(false, nil), "v1")
 	c.finds(c.served(nil), nil, nil)
-	if err := c.tick(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.tick(t.Context()))
 	if len(c.applied) != 1 || c.applied[0].GetResourceVersion() != "7" {
 		t.Fatalf("applied is %v", c.applied)
 	}
@@ -240,9 +234,7 @@ func TestProvenIsServedAtOnce(t *testing.T) {
 			return nil, nil, errors.New("it ends")
 		}
 		c.Interval = Interval
-		if err := c.Start(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Start(ctx))
 	}
 }
 
@@ -258,9 +250,7 @@ func TestMissingVersionIsReported(t *testing.T) {
 	c.finds(served, nil, nil)
 	value := func() float64 {
 		m := &dto.Metric{}
-		if err := published.WithLabelValues(c.served(nil)[0].CRD.Name).Write(m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, published.WithLabelValues(c.served(nil)[0].CRD.Name).Write(m))
 		return m.GetGauge().GetValue()
 	}
 	for range 2 {

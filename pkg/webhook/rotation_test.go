@@ -16,16 +16,15 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 var rotationHosts = []string{"a.example.com"}
 
 func issued(t *testing.T) *pair {
 	t.Helper()
-	p, err := issue(rotationHosts, lifetime)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(issue(rotationHosts, lifetime)).In(t)
 	return p
 }
 
@@ -89,9 +88,7 @@ func TestReplacedSecret(t *testing.T) {
 	ours, theirs := issued(t), issued(t)
 	c := &Certificates{At: types.NamespacedName{Namespace: "ops", Name: "replaced"}, Hosts: rotationHosts, Log: logr.Discard()}
 	onlyOurs := func(p *pair) bool { return p.leaf.Equal(ours.leaf) }
-	if err := c.serve(&bundle{current: ours, trusted: []*x509.Certificate{ours.authority}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.serve(&bundle{current: ours, trusted: []*x509.Certificate{ours.authority}}))
 	replaced := &bundle{current: theirs, trusted: []*x509.Certificate{theirs.authority}}
 	if err := c.take(&corev1.Secret{Data: replaced.data()}, onlyOurs); err == nil || !c.served.Load().bundle.current.leaf.Equal(ours.leaf) {
 		t.Errorf("what no definition trusts is served: %v", err)
@@ -129,9 +126,7 @@ func TestSystemRoots(t *testing.T) {
 		t.Error("a certificate of nobody is trusted")
 	}
 	roots := filepath.Join(t.TempDir(), "roots.pem")
-	if err := os.WriteFile(roots, encode([]*x509.Certificate{server.Certificate()}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(roots, encode([]*x509.Certificate{server.Certificate()}), 0o600))
 	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSystemRoots$")
 	again.Env = append(os.Environ(), "SSL_CERT_FILE="+roots, "COROLLARY_TEST_ROOTS=1")
 	if out, err := again.CombinedOutput(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
@@ -23,20 +24,13 @@ func TestOf(t *testing.T) {
 			"text that reads as something else is quoted"},
 	} {
 		var value any
-		if err := yaml.Unmarshal([]byte(test.in), &value); err != nil {
-			t.Fatal(err)
-		}
-		text, err := yamltext.Of(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal([]byte(test.in), &value))
+		text := must.Get(yamltext.Of(value)).In(t)
 		if diff := cmp.Diff(test.want, text); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 		}
 		var back any
-		if err := yaml.Unmarshal([]byte(text), &back); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal([]byte(text), &back))
 		if diff := cmp.Diff(value, back); diff != "" {
 			t.Errorf("%s: it reads as another value (-want +got):\n%s", test.reason, diff)
 		}

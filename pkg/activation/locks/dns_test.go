@@ -10,6 +10,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/nameserver"
 	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/load"
@@ -78,10 +79,7 @@ func sorted(list []string) []string {
 
 func loopback(t *testing.T) string {
 	t.Helper()
-	list, err := net.Interfaces()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(net.Interfaces()).In(t)
 	for _, i := range list {
 		if i.Flags&net.FlagLoopback != 0 {
 			return i.Name

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/config/lock"
@@ -13,10 +14,7 @@ import (
 // TestZooKeeperSilentServer: a server that accepts connections and never answers, as one that is frozen does, is given up in the time
 // of one request, so that another one is tried. The client itself would wait for 20 seconds here.
 func TestZooKeeperSilentServer(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := must.Get(net.Listen("tcp", "127.0.0.1:0")).In(t)
 	defer func() { _ = silent.Close() }()
 	came := make(chan struct{}, 100)
 	go func() {
@@ -30,10 +28,7 @@ func TestZooKeeperSilentServer(t *testing.T) {
 	f := &load.ActivationFile{}
 	f.RenewDeadline = common.Duration(6 * time.Second)
 	f.ZooKeeper = &lock.ActivationZooKeeper{Servers: []string{silent.Addr().String()}, Path: "/lock"}
-	store, err := Open(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(Open(f)).In(t)
 	go func() { _, _ = store.Get(t.Context()) }() // it gets no answer
 	<-came
 	select {

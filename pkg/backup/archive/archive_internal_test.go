@@ -8,19 +8,16 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // complete makes a directory that a backup has been written to.
 func complete(t *testing.T, parent, content string) (string, *Manifest) {
 	t.Helper()
-	dir, err := os.MkdirTemp(parent, ".backup.")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp(parent, ".backup.")).In(t)
 	m := &Manifest{Format: Format, Operators: []Operator{{Name: content}}}
-	if err := m.Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Write(dir))
 	return dir, m
 }
 
@@ -32,9 +29,7 @@ func TestReplaceAfterAKill(t *testing.T) {
 		to := filepath.Join(parent, name)
 		left, _ := complete(t, parent, "left by a kill")
 		for _, suffix := range []string{".old", ".tar.zst"} {
-			if err := os.Rename(left, to+suffix); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(left, to+suffix))
 			left, _ = complete(t, parent, "left by a kill")
 		}
 		for _, content := range []string{"first", "second", "third"} {
@@ -42,16 +37,11 @@ func TestReplaceAfterAKill(t *testing.T) {
 			if written, err := Replace(from, to, m); err != nil || !written {
 				t.Fatalf("%s: %s: written is %t: %v", name, content, written, err)
 			}
-			a, err := Open(to, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(Open(to, nil)).In(t)
 			if got := a.Manifest.Operators[0].Name; got != content {
 				t.Errorf("%s: it holds %s", name, got)
 			}
-			if err := a.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.Close())
 		}
 	}
 }
@@ -62,13 +52,8 @@ func TestCheckOutputFile(t *testing.T) {
 	parent := t.TempDir()
 	from, m := complete(t, parent, "a")
 	whole := filepath.Join(parent, "whole.tar.zst")
-	if _, err := Replace(from, whole, m); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Replace(from, whole, m)).In(t)
+	text := must.Get(os.ReadFile(whole)).In(t)
 	for _, row := range []struct {
 		reason, text, problem string
 	}{
@@ -79,9 +64,7 @@ func TestCheckOutputFile(t *testing.T) {
 		{"something else that zstd has compressed", "\x28\xb5\x2f\xfd\x04\x00\x19\x00\x00abc", "exists and is not a backup"},
 	} {
 		path := filepath.Join(t.TempDir(), "out.tar.zst")
-		if err := os.WriteFile(path, []byte(row.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(row.text), 0o600))
 		err := CheckOutput(path)
 		if (err == nil) != (row.problem == "") || err != nil && !strings.Contains(err.Error(), row.problem) {
 			t.Errorf("%s: %v", row.reason, err)
@@ -115,13 +98,8 @@ func TestRemoveAbandoned(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := RemoveAbandoned(dir, ".app."); err != nil {
-		t.Fatal(err)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, RemoveAbandoned(dir, ".app."))
+	entries := must.Get(os.ReadDir(dir)).In(t)
 	var left []string
 	for _, e := range entries {
 		left = append(left, e.Name())
@@ -138,9 +116,7 @@ func TestOpenNamesTheArchive(t *testing.T) {
 		dir, m := complete(t, t.TempDir(), "a")
 		to := filepath.Join(t.TempDir(), "app.tar.zst")
 		change(dir)
-		if _, err := Replace(dir, to, m); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Replace(dir, to, m)).In(t)
 		return to
 	}
 	for reason, row := range map[string]struct {
@@ -157,9 +133,7 @@ func TestOpenNamesTheArchive(t *testing.T) {
 			}
 		}, "manifest.json was altered"},
 		"no JSON": {func(dir string) {
-			if err := os.WriteFile(filepath.Join(dir, manifestName), []byte("{"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, manifestName), []byte("{"), 0o600))
 		}, "manifest.json is damaged"},
 	} {
 		path := pack(t, row.change)
@@ -169,9 +143,7 @@ func TestOpenNamesTheArchive(t *testing.T) {
 		}
 	}
 	empty := filepath.Join(t.TempDir(), "empty.tar.zst")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(empty, nil, 0o600))
 	_, err := Open(empty, nil)
 	if err == nil || err.Error() != empty+": it is not a complete backup: manifest.json: no such file or directory" {
 		t.Errorf("an empty file: %v", err)
@@ -182,9 +154,7 @@ func TestOpenNamesTheArchive(t *testing.T) {
 func TestOpenRefusesPipes(t *testing.T) {
 	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "pipe.tar.zst")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	if _, err := Open(pipe, nil); err == nil || !strings.Contains(err.Error(), pipe+" is not a regular file or a directory") {
 		t.Errorf("the error is %v", err)
 	}
@@ -196,9 +166,7 @@ func TestOpenNamesFilesOfTheArchive(t *testing.T) {
 	dir, m := complete(t, t.TempDir(), "a")
 	m.Files = []File{{Path: manifestName}}
 	name := filepath.Join(t.TempDir(), "twice.tar.zst")
-	if err := pack(dir, name, m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pack(dir, name, m))
 	if _, err := Open(name, nil); err == nil || !strings.Contains(err.Error(), `it has "manifest.json" twice`) ||
 		strings.Contains(err.Error(), "restore-") {
 		t.Errorf("the error is %v", err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 const (
@@ -63,12 +65,8 @@ func TestForgedArchive(t *testing.T) {
 				"definitions/a.json": row.definition, "objects/a.json": row.objects, "../outside.json": widgetDefinition,
 			} {
 				full := filepath.Join(dir, name)
-				if err := os.MkdirAll(filepath.Dir(full), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(full, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.MkdirAll(filepath.Dir(full), 0o700))
+				must.Do(t, os.WriteFile(full, []byte(text), 0o600))
 			}
 			for _, f := range []File{{Path: "definitions/a.json"}, {Path: "objects/a.json", Kind: "widgets.example.com", Namespace: "n"}} {
 				var err error
@@ -77,9 +75,7 @@ func TestForgedArchive(t *testing.T) {
 				}
 				m.Files = append(m.Files, f)
 			}
-			if err := m.Write(dir); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, m.Write(dir))
 			a, err := Open(dir, nil)
 			if err != nil {
 				t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
@@ -13,10 +14,7 @@ import (
 // TestBackupOrder: what follows from upstreams comes after all of them, also where several configs have downstreams of one kind. Its owner
 // is found among what was written before.
 func TestBackupOrder(t *testing.T) {
-	source, err := kinds.Offline()
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(kinds.Offline()).In(t)
 	file := func(watch string, downstreams ...string) *load.File {
 		f := &load.File{Operator: config.Operator{Watch: config.Watch{APIVersion: "v1", Kind: watch}}}
 		for _, kind := range downstreams {
@@ -28,9 +26,7 @@ func TestBackupOrder(t *testing.T) {
 	chain := []*load.File{file("ServiceAccount", "ConfigMap"), file("Namespace", "ServiceAccount", "Secret"), file("Service", "Secret")}
 	for name, files := range map[string][]*load.File{"two": secretsOfBoth, "a chain": chain} {
 		s := &selecting{Options: Options{Kinds: source, Downstreams: true, Secrets: true}, backup: &backup.Backup{}}
-		if err := s.operators(t.Context(), files); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.operators(t.Context(), files))
 		for _, k := range s.backup.Kinds {
 			if slices.ContainsFunc(k.Choices, func(c backup.Choice) bool { return c.Owned && c.Selector != nil }) {
 				t.Errorf("%s: %s is chosen by labels, which may have been others once", name, k.GVK.Kind)

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/docdiff"
 	"github.com/corollary-dev/corollary/pkg/redact"
@@ -34,9 +35,7 @@ func TestDiff(t *testing.T) {
 func document(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var doc map[string]any
-	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(text), &doc))
 	return doc
 }
 
@@ -44,10 +43,7 @@ func document(t *testing.T, text string) map[string]any {
 func TestMaskedDocument(t *testing.T) {
 	secret := document(t,
 		`{apiVersion: v1, kind: Secret, metadata: {name: p, annotations: {last: '{"data": {"k": "aHVudGVyMg=="}}', other: x}}, data: {k: aHVudGVyMg==}}`)
-	out, err := yaml.Marshal(redact.NewWords("data k metadata annotations last other").Document(secret))
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(yaml.Marshal(redact.NewWords("data k metadata annotations last other").Document(secret))).In(t)
 	want := "apiVersion: v1\ndata:\n  k: (masked)\nkind: Secret\nmetadata:\n  annotations:\n    last: (masked)\n    other: (masked)\n  " +
 		"name: p\n"
 	if string(out) != want {

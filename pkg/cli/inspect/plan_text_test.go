@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/docdiff"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -27,23 +28,15 @@ func TestPlanGroupsSameChanges(t *testing.T) {
 	var out strings.Builder
 	printer := &planText{w: &out}
 	for n := range 14 {
-		if err := printer.item(item(n, "2")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, printer.item(item(n, "2")))
 	}
 	for _, other := range []findings.Item{item(14, "3"), item(15, "3"), item(16, "4")} {
-		if err := printer.item(other); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, printer.item(other))
 	}
 	refused := item(17, "2")
 	refused.Failure = &operator.Failure{Reason: "Rejected", Message: "no"}
-	if err := printer.item(refused); err != nil {
-		t.Fatal(err)
-	}
-	if err := printer.end(map[string]int{string(preview.Update): 18}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, printer.item(refused))
+	must.Do(t, printer.end(map[string]int{string(preview.Update): 18}))
 	got := out.String()
 	for text, count := range map[string]int{
 		"update Deployment apps/web-0: ": 1,
@@ -69,13 +62,9 @@ func TestPlanBeginsWithRisks(t *testing.T) {
 		at := operator.Ref{Namespace: "apps", Name: "db" + risk[:min(1, len(risk))]}
 		about := findings.About{Operator: "db", Upstream: findings.Object{Kind: schema.GroupVersionKind{Kind: "Database"}, At: at},
 			Object: findings.Object{Kind: schema.GroupVersionKind{Kind: "Secret"}, At: at}, Reason: "absent"}
-		if err := printer.item(findings.Item{About: about, Action: string(preview.Create), Risk: risk}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, printer.item(findings.Item{About: about, Action: string(preview.Create), Risk: risk}))
 	}
-	if err := printer.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, printer.stop())
 	const want = "Risk: Database apps/dba Secret apps/dba: a new random value for data.password: it is lost\n\n" +
 		"Database apps/db (operator db)\n"
 	if !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), "+ create") != 2 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config/common"
@@ -18,10 +19,7 @@ import (
 func TestActivationNobodyTakesOver(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
 		ns := testkit.Namespace(t)
-		store, err := leadership.NewLease(testkit.Config(t), ns, "lock", time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := must.Get(leadership.NewLease(testkit.Config(t), ns, "lock", time.Minute)).In(t)
 		f := &load.ActivationFile{}
 		f.LeaseDuration, f.RenewDeadline = common.Duration(time.Minute), common.Duration(40*time.Second)
 		f.RetryPeriod = common.Duration(time.Second)

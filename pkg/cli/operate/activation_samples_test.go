@@ -7,15 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/activation"
 )
 
 // TestSamplesOfActivations: the page shows what the commands print of such a lock.
 func TestSamplesOfActivations(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/activation.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../../docs/activation.md")).In(t)
 	shows := func(command, printed string) {
 		t.Helper()
 		if block := "```text\n$ " + command + "\n" + printed + "```\n"; !strings.Contains(string(page), block) {
@@ -44,8 +42,6 @@ func TestSamplesOfActivations(t *testing.T) {
 	w, now := newStates(&out), time.Now()
 	writeState(w, "global", lock, &activation.State{Holder: identity + "_5f0c", Identity: identity, Token: 7, LeaseDuration: 15 * time.Second,
 		Since: time.Date(2026, 11, 24, 8, 12, 3, 0, time.UTC), Renewed: now.Add(-time.Second)}, now)
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Flush())
 	shows("corollary activation -c configs/", out.String())
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // TestRunLogsWarnings: run has no handler of its own for the API server's warnings, so they go to the log.
@@ -14,14 +16,10 @@ func TestRunLogsWarnings(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	const text = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], " +
 		"clusters: [{name: a, cluster: {server: 'https://localhost:1'}}], users: [{name: a, user: {}}]}"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	cmd, o := &cobra.Command{}, runOptions{}
 	o.connection.Bind(cmd, "")
-	if err := cmd.ParseFlags([]string{"--kubeconfig", path}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.ParseFlags([]string{"--kubeconfig", path}))
 	if cfg, err := o.restLogged(); err != nil || cfg.WarningHandler != nil {
 		t.Errorf("run does not log warnings: %v", err)
 	}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // asLogging is the variable that makes the test binary log and end: controller-runtime keeps the first logger that a process
@@ -33,10 +35,7 @@ func TestMain(m *testing.M) {
 // TestOneLogger: what controller-runtime and client-go log goes where the command's own lines go, in the same form.
 func TestOneLogger(t *testing.T) {
 	t.Parallel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable()).In(t)
 	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Env = append(os.Environ(), asLogging+"=1")
 	out, err := cmd.CombinedOutput()
@@ -68,9 +67,7 @@ func TestErrorsAreLoggedWithoutStack(t *testing.T) {
 		var o zap.Options
 		cmd := &cobra.Command{}
 		bindLogging(cmd, &o)
-		if err := cmd.ParseFlags(test.args); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.ParseFlags(test.args))
 		var out strings.Builder
 		newLogger(o, &out).Error(errors.New("broken"), "an error")
 		if got := strings.Contains(out.String(), "logging_test.go:"); got != test.want {

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // derivedFrom are the fields of v1beta1 that a field of v1 is made of, by the rules above. notes has more than one item by v1 alone.
@@ -78,10 +80,7 @@ func (o *owners) derived() (live, old map[string]any) {
 
 func (o *owners) content(obj map[string]any, version fieldpath.APIVersion) map[string]any {
 	o.t.Helper()
-	v, err := o.Convert(o.typed(obj), version)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	v := must.Get(o.Convert(o.typed(obj), version)).In(o.t)
 	content := runtime.DeepCopyJSON(v.AsValue().Unstructured().(map[string]any))
 	o.ownership.converter.Version(strings.TrimPrefix(string(version), "example.com/")).Coerce(content)
 	return content
@@ -108,10 +107,7 @@ func TestOwnershipOfDerivedFields(t *testing.T) {
 		live, old := o.derived()
 		v := o.typed(old)
 		_, set := o.some(v)
-		fields, err := v.ToFieldSet()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fields := must.Get(v.ToFieldSet()).In(t)
 		if n%3 == 0 { // who creates an object owns all of it
 			set = fields.Difference(fieldpath.NewSet(fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"),
 				fieldpath.MakePathOrDie("metadata", "name"), fieldpath.MakePathOrDie("metadata", "annotations", "example.com/kept")))
@@ -125,10 +121,7 @@ func TestOwnershipOfDerivedFields(t *testing.T) {
 		}
 		owned := map[string]bool{}
 		set.Iterate(func(path fieldpath.Path) { owned[path.String()] = true })
-		liveFields, err := o.typed(live).ToFieldSet()
-		if err != nil {
-			t.Fatal(err)
-		}
+		liveFields := must.Get(o.typed(live).ToFieldSet()).In(t)
 		note, _ := old["spec"].(map[string]any)["note"].(string)
 		liveFields.Iterate(func(path fieldpath.Path) {
 			want := slices.ContainsFunc(derivedFrom(path, note), func(from string) bool { return owned[from] })

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,10 +68,7 @@ func (*owners) IsMissingVersionError(error) bool { return false }
 
 func (o *owners) typed(obj map[string]any) *typed.TypedValue {
 	o.t.Helper()
-	v, err := o.ownership.types.ObjectToTyped(&unstructured.Unstructured{Object: obj})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	v := must.Get(o.ownership.types.ObjectToTyped(&unstructured.Unstructured{Object: obj})).In(o.t)
 	return v
 }
 
@@ -108,10 +106,7 @@ func (o *owners) object() map[string]any {
 // some is a random part of an object, as one would apply it, and the fields that one owns then.
 func (o *owners) some(v *typed.TypedValue) (*typed.TypedValue, *fieldpath.Set) {
 	o.t.Helper()
-	all, err := v.ToFieldSet()
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	all := must.Get(v.ToFieldSet()).In(o.t)
 	chosen := fieldpath.NewSet()
 	all.Leaves().Iterate(func(path fieldpath.Path) {
 		if o.random.IntN(3) == 0 && *path[0].FieldName == "spec" {
@@ -126,20 +121,14 @@ func (o *owners) part(v *typed.TypedValue, chosen *fieldpath.Set) (*typed.TypedV
 	chosen.Insert(fieldpath.MakePathOrDie("apiVersion"))
 	chosen.Insert(fieldpath.MakePathOrDie("kind"))
 	part := v.ExtractItems(chosen, typed.WithAppendKeyFields())
-	set, err := part.ToFieldSet()
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	set := must.Get(part.ToFieldSet()).In(o.t)
 	return part, set.Difference(fieldpath.NewSet(fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind")))
 }
 
 // changed is a random value of an object, changed.
 func (o *owners) changed(obj map[string]any) (*typed.TypedValue, fieldpath.Path) {
 	o.t.Helper()
-	all, err := o.typed(obj).ToFieldSet()
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	all := must.Get(o.typed(obj).ToFieldSet()).In(o.t)
 	var paths []fieldpath.Path
 	all.Leaves().Iterate(func(path fieldpath.Path) {
 		last := path[len(path)-1]
@@ -197,10 +186,7 @@ func TestOwnership(t *testing.T) {
 	conflicts, removals, beyond := 0, 0, map[string]int{}
 	for n := range 600 {
 		obj := o.object()
-		old, err := o.Convert(o.typed(obj), "example.com/v1beta1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		old := must.Get(o.Convert(o.typed(obj), "example.com/v1beta1")).In(t)
 		_, set := o.some(old)
 		converted, err := o.ownership.Convert(t.Context(), &unstructured.Unstructured{Object: obj}, "v1beta1", set)
 		if err != nil {
@@ -248,18 +234,10 @@ func TestOwnership(t *testing.T) {
 func compileIn(t *testing.T, dir string) *convert.Converter {
 	t.Helper()
 	definition := testkit.Definition(t, filepath.Join(dir, "crd.yaml"))
-	versions, err := kinds.Versions(definition)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "conversion.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	versions := must.Get(kinds.Versions(definition)).In(t)
+	text := must.Get(os.ReadFile(filepath.Join(dir, "conversion.yaml"))).In(t)
 	var conf conversion.Conversion
-	if err := yaml.Unmarshal(text, &conf); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(text, &conf))
 	kind := schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}
 	c, problems := convert.Compile(&conf, convert.Options{Kind: kind, Versions: versions})
 	if len(problems) > 0 {
@@ -270,9 +248,6 @@ func compileIn(t *testing.T, dir string) *convert.Converter {
 
 func asText(t *testing.T, v any) string {
 	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(v)).In(t)
 	return string(text)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,10 +44,7 @@ func TestEditInAnotherVersion(t *testing.T) {
 // edited are two versions that differ in every way that preserve is for.
 func edited(t *testing.T) *convert.Converter {
 	t.Helper()
-	versions, err := kinds.Versions(testkit.Definition(t, "testdata/edited/crd.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	versions := must.Get(kinds.Versions(testkit.Definition(t, "testdata/edited/crd.yaml"))).In(t)
 	c, problems := convert.Compile(&conversion.Conversion{Hub: "v1", Spokes: []conversion.Spoke{{Version: "v1beta1",
 		Rules: []conversion.ConversionRule{
 			{Move: ".spec.e", Values: map[string]string{"big": "huge"}},

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 )
 
@@ -28,10 +29,7 @@ func TestRequestsThatHang(t *testing.T) {
 		http.NotFound(w, r)
 	}))
 	defer server.Close()
-	cluster, err := discovered.New(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := must.Get(discovered.New(&rest.Config{Host: server.URL})).In(t)
 	absences := discovered.NewAbsences(cluster, time.Minute)
 	ctx, cancel := context.WithCancel(t.Context())
 	hangs, other := make(chan error, 1), make(chan error, 1)

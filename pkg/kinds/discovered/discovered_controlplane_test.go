@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -16,14 +17,8 @@ func TestMain(m *testing.M) { testkit.Main(m, testkit.WithCRDs("../testdata/crds
 
 // TestServerKinds: a user without rights gets the same custom and built-in kinds as from files, with schemas.
 func TestServerKinds(t *testing.T) {
-	cluster, err := New(testkit.User(t, testkit.Unique(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := cluster.Kind(appoperator)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := must.Get(New(testkit.User(t, testkit.Unique(t)))).In(t)
+	k := must.Get(cluster.Kind(appoperator)).In(t)
 	if k.GVR.Resource != "appoperators" || !k.Namespaced || !k.HasStatus {
 		t.Errorf("got %+v", k)
 	}
@@ -35,10 +30,7 @@ func TestServerKinds(t *testing.T) {
 		t.Error("the reference to metadata is not resolved")
 	}
 
-	deployment, err := cluster.Kind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	deployment := must.Get(cluster.Kind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})).In(t)
 	conditions := deployment.Schema.Properties["status"].Properties["conditions"]
 	if kind, _ := conditions.Extensions.GetString("x-kubernetes-list-type"); kind != "map" || !deployment.HasStatus {
 		t.Errorf("conditions of a Deployment are a list of type %q, and its status a subresource: %v", kind, deployment.HasStatus)
@@ -50,14 +42,8 @@ func TestServerKinds(t *testing.T) {
 }
 
 func TestServerVersion(t *testing.T) {
-	cluster, err := New(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := cluster.Version()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := must.Get(New(testkit.Config(t))).In(t)
+	v := must.Get(cluster.Version()).In(t)
 	if v.Major() != 1 || v.Minor() < 30 {
 		t.Errorf("got version %v", v)
 	}

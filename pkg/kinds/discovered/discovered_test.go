@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
@@ -102,18 +103,12 @@ func (s *server) cluster(t *testing.T) *Cluster {
 	t.Helper()
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
-	c, err := New(&rest.Config{Host: web.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(&rest.Config{Host: web.URL})).In(t)
 	return c
 }
 
 func TestLiveKind(t *testing.T) {
-	k, err := newServer().cluster(t).Kind(thing)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(newServer().cluster(t).Kind(thing)).In(t)
 	if k.GVR.Resource != "things" || !k.Namespaced || !k.HasStatus {
 		t.Errorf("got %+v, want the namespaced resource things with a status", k)
 	}
@@ -179,9 +174,7 @@ func TestLiveCache(t *testing.T) {
 	ask := func(want int) {
 		t.Helper()
 		before := s.requests()
-		if _, err := c.Kind(thing); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Kind(thing)).In(t)
 		if got := s.requests() - before; got != want {
 			t.Errorf("%d requests, want %d", got, want)
 		}
@@ -324,9 +317,7 @@ func TestLiveShared(t *testing.T) {
 func TestLiveSharedTooOld(t *testing.T) {
 	s := newServer()
 	c := s.cluster(t)
-	if _, err := c.Kind(thing); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Kind(thing)).In(t)
 	s.thingsAndParts()
 	k, err := c.Kind(thing.GroupVersion().WithKind("Part"))
 	if err != nil || k.GVR.Resource != "parts" {
@@ -358,10 +349,7 @@ func TestLiveGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // requests are tried again for a while
 		faults := testkit.NewFaults()
 		faults.Drop(testkit.On("GET", ""))
-		cluster, err := New(faults.Wrap(&rest.Config{Host: "http://gone.example.com"}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		cluster := must.Get(New(faults.Wrap(&rest.Config{Host: "http://gone.example.com"}))).In(t)
 		if _, err := cluster.Kind(thing); err == nil || errors.Is(err, kinds.ErrUnknown) {
 			t.Errorf("got %v, want an error that is not ErrUnknown", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
@@ -19,10 +20,7 @@ import (
 func example(b *testing.B) (*compile.Pipeline, *unstructured.Unstructured) {
 	b.Helper()
 	dir := filepath.Join("..", "..", "..", "examples", "configs", "appoperator")
-	source, err := kinds.Offline(filepath.Join(dir, "crd.yaml"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	source := must.Get(kinds.Offline(filepath.Join(dir, "crd.yaml"))).In(b)
 	files, errs := load.Operators(load.Options{Files: []string{filepath.Join(dir, "operator.yaml")}})
 	if len(errs) > 0 {
 		b.Fatal(errs)
@@ -31,10 +29,7 @@ func example(b *testing.B) (*compile.Pipeline, *unstructured.Unstructured) {
 	if err != nil || len(errs) > 0 {
 		b.Fatal(err, errs)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "cr.yaml"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(dir, "cr.yaml"))).In(b)
 	up := &unstructured.Unstructured{}
 	text, err = yaml.YAMLToJSON(text)
 	if err == nil {

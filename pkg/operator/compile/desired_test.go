@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
@@ -23,9 +24,7 @@ func TestDesired(t *testing.T) {
 	golden.Cases(t, "testdata/desired/*.txtar", func(t *testing.T, c *golden.Case) {
 		dir := t.TempDir()
 		for _, f := range c.Files {
-			if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o600))
 		}
 		c.Want(t, "want", strings.ReplaceAll(desiredOf(t, dir), dir+"/", ""))
 	})
@@ -38,10 +37,7 @@ func desiredOf(t *testing.T, dir string) string {
 	if exists(filepath.Join(dir, "crd.yaml")) {
 		crds = append(crds, filepath.Join(dir, "crd.yaml"))
 	}
-	source, err := kinds.Offline(crds...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(kinds.Offline(crds...)).In(t)
 	loaded, errs := load.Operators(load.Options{Files: []string{filepath.Join(dir, "operator.yaml")}})
 	if len(errs) > 0 {
 		return "load: " + errs.Error() + "\n"
@@ -73,10 +69,7 @@ func read(t *testing.T, file string) *unstructured.Unstructured {
 
 func readAll(t *testing.T, file string) (list []*unstructured.Unstructured) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file)).In(t)
 	for _, document := range strings.Split(string(text), "\n---\n") {
 		u := &unstructured.Unstructured{}
 		text, err := yaml.YAMLToJSON([]byte(document))
@@ -113,14 +106,8 @@ func show(t *testing.T, p *compile.Pipeline, up *unstructured.Unstructured, inpu
 		case !d.Wanted:
 			fmt.Fprintf(&out, "not wanted\n")
 		default:
-			doc, err := p.Document(w, i, up, in, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := yaml.Marshal(doc)
-			if err != nil {
-				t.Fatal(err)
-			}
+			doc := must.Get(p.Document(w, i, up, in, nil)).In(t)
+			text := must.Get(yaml.Marshal(doc)).In(t)
 			fmt.Fprintf(&out, "# %s\n%s", d.Target, text)
 		}
 	}

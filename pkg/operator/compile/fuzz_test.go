@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
@@ -19,17 +20,11 @@ func FuzzCompile(f *testing.F) {
 		f.Fatal("no examples to begin with", err)
 	}
 	for _, file := range cases {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file)).In(f)
 		f.Add(text)
 	}
 	f.Add([]byte("kind: Operator\ndownstreams: [{}]\nconventions: {labels: {a: \"{{ .x | foo }}\"}}\nstatus: {downstreams: x, fields: [{path: '.', value: '('}]}\n"))
-	source, err := kinds.Offline()
-	if err != nil {
-		f.Fatal(err)
-	}
+	source := must.Get(kinds.Offline()).In(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		files, loadErrs := load.Operators(load.Options{Files: []string{"-"}, Stdin: bytes.NewReader(text)})
 		for _, file := range files {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
@@ -94,17 +95,12 @@ func TestImmutable(t *testing.T) {
 		if kind == "ClusterRole" {
 			text = strings.Replace(text, "  hash:", "  owner: {annotation: example.com/owner}\n  finalizer: example.com/cleanup\n  hash:", 1)
 		}
-		if err := os.WriteFile("app.yaml", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile("app.yaml", []byte(text), 0o600))
 		files, errs := load.Operators(load.Options{Files: []string{"app.yaml"}})
 		if len(errs) > 0 {
 			t.Fatalf("%s: %v", row.reason, errs)
 		}
-		source, err := kinds.Offline()
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := must.Get(kinds.Offline()).In(t)
 		list, errs, err := compile.All(files, nil, compile.Options{Kinds: source})
 		if err != nil || len(errs) > 0 {
 			t.Fatalf("%s: %v %v", row.reason, errs, err)

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
@@ -19,10 +20,7 @@ func TestErrorsHaveOneOrder(t *testing.T) {
 		"identity":    "apiVersion: {{ .spec.g }}\nkind: {{ .spec.g }}\nmetadata: {name: a}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			source, err := kinds.Offline()
-			if err != nil {
-				t.Fatal(err)
-			}
+			source := must.Get(kinds.Offline()).In(t)
 			p := compileTyped(t, source, "v1", "ConfigMap", template, "")
 			up := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing",
 				"metadata": map[string]any{"name": "a", "namespace": "b", "uid": "u"}, "spec": bad}}

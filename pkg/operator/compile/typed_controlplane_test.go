@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
@@ -33,10 +34,7 @@ func installed(t *testing.T, file string) (live *discovered.Cluster) {
 	if live, err = discovered.New(testkit.Config(t)); err != nil {
 		t.Fatal(err)
 	}
-	source, err := kinds.Definitions(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(kinds.Definitions(file)).In(t)
 	for _, crd := range source {
 		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 		kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
@@ -54,10 +52,7 @@ func TestServerRefusesWhatCheckRefuses(t *testing.T) {
 	installed(t, typedCRDs)
 	things, deployments := golden.Entries(t, "testdata/typed/things.txt"), golden.Entries(t, "testdata/typed/deployments.txt")
 	namespace := testkit.Namespace(t)
-	source, err := kinds.Offline(typedCRDs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(kinds.Offline(typedCRDs)).In(t)
 	up := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "App",
 		"metadata": map[string]any{"name": "app", "namespace": namespace, "uid": "00000000-0000-0000-0000-000000000001"},
@@ -85,10 +80,7 @@ func TestServerRefusesWhatCheckRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := json.Marshal(document)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(document)).In(t)
 		gvr, yes := p.Downstreams[0].Kind.GVR, true
 		_, err = testkit.Dynamic(t).Resource(gvr).Namespace(namespace).Patch(context.Background(), "web", types.ApplyPatchType, text,
 			metav1.PatchOptions{FieldManager: "types", DryRun: []string{metav1.DryRunAll}, Force: &yes})
@@ -148,18 +140,9 @@ status:
 // more is allowed.
 func TestTypesAgree(t *testing.T) {
 	live := installed(t, nestedCRDs)
-	version, err := live.Version()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := kinds.Offline(nestedCRDs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	nothing, err := kinds.Offline()
-	if err != nil {
-		t.Fatal(err)
-	}
+	version := must.Get(live.Version()).In(t)
+	files := must.Get(kinds.Offline(nestedCRDs)).In(t)
+	nothing := must.Get(kinds.Offline()).In(t)
 	for _, expr := range agreeing {
 		for _, text := range []string{strings.Replace(nestedConfig, "VALUE", expr, 1), strings.NewReplacer("VALUE", "1", "READY", "dyn("+strings.ReplaceAll(expr, "downstreams.blue", "downstream")+") == 1").Replace(nestedConfig)} {
 			text = strings.Replace(text, "READY", "true", 1)

@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
@@ -42,10 +43,7 @@ status:
 // checked are the refusals and warnings of a config, each as LINE: problem: fix, one in a line.
 func checked(t *testing.T, apiVersion, kind, template, fields string) string {
 	t.Helper()
-	source, err := kinds.Offline(typedCRDs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(kinds.Offline(typedCRDs)).In(t)
 	p := compileTyped(t, source, apiVersion, kind, template, fields)
 	var lines []string
 	for i := range p.Refusals {
@@ -146,7 +144,5 @@ func TestTypesOfStatus(t *testing.T) {
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -50,15 +51,9 @@ func addBefore(t *testing.T, p *health.Checks) {
 	if p.Config.Deletion.Before == nil {
 		return
 	}
-	env, err := rules.NewEnv(rules.EnvOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := must.Get(rules.NewEnv(rules.EnvOptions{})).In(t)
 	rule := func(text string, about rules.Scope) *rules.Program {
-		program, err := env.Bool(text, about, operator.BeforeName)
-		if err != nil {
-			t.Fatal(err)
-		}
+		program := must.Get(env.Bool(text, about, operator.BeforeName)).In(t)
 		return program
 	}
 	object := &desired.Downstream{Downstream: &operator.Downstream{Index: operator.BeforeIndex, Name: operator.BeforeName}, When: rule(before.When, rules.Upstream)}

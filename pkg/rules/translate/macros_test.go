@@ -3,15 +3,13 @@ package translate
 import (
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
 // TestEveryMacroIsKnown fails if a new version of Kubernetes has another macro.
 func TestEveryMacroIsKnown(t *testing.T) {
-	env, err := rules.NewEnv(rules.EnvOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := must.Get(rules.NewEnv(rules.EnvOptions{})).In(t)
 	known := map[string]bool{"has": true, "optMap": true, "optFlatMap": true}
 	for name := range iterationMacros {
 		known[name] = true

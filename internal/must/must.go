@@ -1,0 +1,30 @@
+// Package must ends a test if something fails that is to succeed.
+package must
+
+import "testing"
+
+// Do ends the test if there is an error.
+func Do(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Result is a value, or why there is none.
+type Result[T any] struct {
+	value T
+	err   error
+}
+
+// Get takes what a function returns.
+func Get[T any](value T, err error) Result[T] { return Result[T]{value, err} }
+
+// In returns the value. It ends the test if there is an error.
+func (r Result[T]) In(t testing.TB) T {
+	t.Helper()
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	return r.value
+}
