@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Limits are the caps of all documents of one upstream, so that a loop over a number in a custom resource is an error and does not hang. Zero
-// fields mean the default.
+// Limits are the caps of all documents of one upstream, so that a loop over a number in a custom resource is an error and does not
+// hang. Zero fields mean the default.
 type Limits struct {
 	// Bytes is how much text and how many values may be made, including intermediate ones. Default 48 MiB.
 	Bytes int
