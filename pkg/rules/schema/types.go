@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/common"
 )
 
 // TypePrefix begins the names of object types, followed by the path of the first object of the type. The space distinguishes
@@ -29,7 +30,7 @@ func (d Types) Declare(n *Node, path string) *apiservercel.DeclType {
 	case n.Fields != nil:
 		return d.object(n, path)
 	}
-	return scalarType(n.Type(), n.Format())
+	return common.SchemaDeclType(n, false)
 }
 
 func (d Types) object(n *Node, path string) *apiservercel.DeclType {
@@ -54,23 +55,3 @@ func (d Types) object(n *Node, path string) *apiservercel.DeclType {
 
 // unbounded is the size of lists and maps: sizes are only used to estimate costs, and here costs are measured.
 const unbounded = -1
-
-func scalarType(typeName, format string) *apiservercel.DeclType {
-	switch typeName {
-	case "boolean":
-		return apiservercel.BoolType
-	case "integer":
-		return apiservercel.IntType
-	case "number":
-		return apiservercel.DoubleType
-	}
-	switch format {
-	case "byte":
-		return apiservercel.BytesType
-	case "duration":
-		return apiservercel.DurationType
-	case "date", "date-time":
-		return apiservercel.TimestampType
-	}
-	return apiservercel.StringType
-}

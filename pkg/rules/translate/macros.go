@@ -1,29 +1,19 @@
 package translate
 
 import (
+	"slices"
+
 	"github.com/google/cel-go/common/ast"
 
 	"github.com/corollary-dev/corollary/pkg/rules/schema"
 )
 
-// iterationMacros are the macros that iterate over a list or map: the numbers of arguments with one variable and with two, 0 if there
-// is no such form.
-var iterationMacros = map[string]struct{ one, oneMost, two, twoMost int }{
-	"all":               {2, 2, 3, 3},
-	"exists":            {2, 2, 3, 3},
-	"exists_one":        {2, 2, 3, 3},
-	"existsOne":         {2, 2, 3, 3},
-	"map":               {2, 3, 0, 0},
-	"filter":            {2, 2, 0, 0},
-	"sortBy":            {2, 2, 0, 0},
-	"transformList":     {0, 0, 3, 4},
-	"transformMap":      {0, 0, 3, 4},
-	"transformMapEntry": {0, 0, 3, 4},
-}
+// iterationMacros are the macros that iterate over a list or map, with one variable or with two.
+var iterationMacros = []string{"all", "exists", "exists_one", "existsOne", "map", "filter", "sortBy", "transformList", "transformMap",
+	"transformMapEntry"}
 
-// macro translates a macro call.
-func (w *rewriter) macro(e ast.Expr, names bindings) piece {
-	call := e.AsCall()
+// macro translates the call of a macro, which became an expression.
+func (w *rewriter) macro(call ast.CallExpr, expanded ast.Expr, names bindings) piece {
 	name, args := call.FunctionName(), call.Args()
 	if !call.IsMemberFunction() {
 		if name == "has" && len(args) == 1 && args[0].Kind() == ast.SelectKind {
@@ -37,17 +27,13 @@ func (w *rewriter) macro(e ast.Expr, names bindings) piece {
 		result := w.expression(args[1], inner)
 		return piece{e: w.factory.NewMemberCall(0, name, w.expr(target), variable, w.expr(result)), at: result.at}
 	}
-	form, known := iterationMacros[name]
-	variables := 0
-	switch {
-	case !known:
+	if !slices.Contains(iterationMacros, name) {
 		return w.fail("uses the macro %s, which cannot be written out", name)
-	case form.one > 0 && len(args) >= form.one && len(args) <= form.oneMost:
-		variables = 1
-	case form.two > 0 && len(args) >= form.two && len(args) <= form.twoMost:
-		variables = 2
 	}
-	return w.iteration(call, variables, names)
+	if expanded.Kind() == ast.ComprehensionKind && expanded.AsComprehension().HasIterVar2() {
+		return w.iteration(call, 2, names)
+	}
+	return w.iteration(call, 1, names)
 }
 
 // iteration translates a macro that iterates over a list or map with one or two variables.

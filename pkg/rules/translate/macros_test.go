@@ -11,7 +11,7 @@ import (
 func TestEveryMacroIsKnown(t *testing.T) {
 	env := must.Get(rules.NewEnv(rules.EnvOptions{})).In(t)
 	known := map[string]bool{"has": true, "optMap": true, "optFlatMap": true}
-	for name := range iterationMacros {
+	for _, name := range iterationMacros {
 		known[name] = true
 	}
 	for _, macro := range env.Base().Macros() {

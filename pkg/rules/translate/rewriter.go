@@ -71,7 +71,7 @@ func (w *rewriter) text(s string) ast.Expr { return w.factory.NewLiteral(0, type
 // expression translates any expression.
 func (w *rewriter) expression(e ast.Expr, names bindings) piece {
 	if call, ok := w.checked.SourceInfo().GetMacroCall(e.ID()); ok {
-		return w.macro(call, names)
+		return w.macro(call.AsCall(), e, names)
 	}
 	switch e.Kind() {
 	case ast.IdentKind:
