@@ -264,21 +264,6 @@ func TestDeletionWaitsForTheUnseen(t *testing.T) {
 	})
 }
 
-// A delete that the API server refuses is reported, and the upstream keeps its finalizer.
-func TestRefusedDeleteIsReported(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		_, faults := startFaulty(t, strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1)+waiting)
-		applyReady(t, ns, "a", `{data: {key: value}}`)
-		refusal := faults.Answer(403, testkit.On("DELETE", "configmaps"))
-		testkit.Delete(t, widgets, ns, "a")
-		waitsFor(t, widgets, ns, "a", "Denied", "deleting configmaps")
-		waitEvent(t, ns, "a", "Denied", "config: ")
-		stays(t, ns)
-		refusal.Off()
-		waitGone(t, widgets, ns, "a")
-	})
-}
-
 // TestKeptInForeground: what deletionPolicy keeps since the config has changed stays when its upstream is deleted in the foreground, also if
 // nothing else is done for the upstream.
 func TestKeptInForeground(t *testing.T) {

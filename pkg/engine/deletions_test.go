@@ -232,21 +232,3 @@ func TestLogOfABrokenStart(t *testing.T) {
 		}
 	})
 }
-
-// TestBrokenConfigKeeps: what deletionPolicy keeps since a config with errors was started is kept when its upstream is deleted.
-func TestBrokenConfigKeeps(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := fill(widgetConfig, ns, name)
-		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		uid := waitData(t, ns, "a", "key", "value").GetUID()
-		r.halt()
-		broken := strings.Replace(with(conf, "deletionPolicy: Orphan"), "data: {{ .spec.data }}", "data: {{ nosuch .spec.data }}", 1)
-		startBroken(t, broken).waitUnready(cleansUp)
-		waitThat(t, widgets, ns, "a", func(u *obj) bool { return len(u.GetFinalizers()) == 1 })
-		deleteAndWait(t, widgets, ns, "a")
-		if cm := testkit.Find(t, configMaps, ns, "a"); cm == nil || cm.GetUID() != uid || cm.GetDeletionTimestamp() != nil {
-			t.Error("what deletionPolicy Orphan keeps was deleted")
-		}
-	})
-}

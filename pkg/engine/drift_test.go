@@ -111,26 +111,6 @@ func TestReportAfterRestart(t *testing.T) {
 	})
 }
 
-func TestRecreate(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := strings.Replace(with(fill(widgetConfig, ns, name), "updatePolicy: Recreate"), "data: {{ .spec.data }}", "data: {{ .spec.data }}\n      immutable: true", 1)
-		startMade(t, ns, conf)
-		old := testkit.Get(t, configMaps, ns, "a")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-		cm := waitData(t, ns, "a", "key", "new")
-		if cm.GetUID() == old.GetUID() {
-			t.Error("it cannot be the same object")
-		}
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		// A value that is bad in itself deletes nothing.
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"not a key!":"x"}}}`)
-		readyIs(t, widgets, ns, "a", "False", "Rejected", "")
-		if testkit.Get(t, configMaps, ns, "a").GetUID() != cm.GetUID() {
-			t.Error("a bad value made the object go")
-		}
-	})
-}
-
 // A field that the API server fills in again and again inside an exclusive one is no endless drift.
 func TestExclusiveFieldWithDefaults(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {

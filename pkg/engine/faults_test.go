@@ -246,27 +246,6 @@ func TestUnwantedAheadOfItsWatch(t *testing.T) {
 	}
 }
 
-// The same for a row, of which no status says anything.
-func TestGoneAheadOfItsWatch(t *testing.T) {
-	t.Parallel()
-	for reason, downstream := range map[string]string{"one object": "", "several objects": "    forEach: {items: '[self.row.name]'}\n"} {
-		t.Run(reason, spaced(func(t *testing.T, ns, name string) {
-			db := newDatabase(t)
-			db.add(1, 3)
-			watch := &held{resource: "configmaps"}
-			start(t, watch.wrap(testkit.Config(t)), strings.Replace(db.config(ns, name), "    # downstream\n", downstream, 1)).ready()
-			waitApps(t, ns, name, 1, 3)
-			release := watch.hold()
-			db.add(4, 6)
-			waitApps(t, ns, name, 1, 6)
-			db.exec("DELETE FROM apps WHERE id IN (3, 5)")
-			waitGone(t, configMaps, ns, app(3), app(5))
-			release()
-			stayApps(t, ns, 6, 6)
-		}))
-	}
-}
-
 // held keeps back what watches of one resource bring, as long as a test wants it.
 type held struct {
 	resource string

@@ -198,34 +198,6 @@ func TestFieldsOfAnImmutableObject(t *testing.T) {
 	})
 }
 
-// Somebody writes our owner annotation on an object that no upstream names: nothing is done about it, again and again or at all, and it
-// holds up no deletion.
-func TestFieldsForgedMark(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		makeTheirs(t, ns, "shared")
-		makeTheirs(t, ns, "forged")
-		testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), contributing(ns, name, ""))
-		waitData(t, ns, "shared", "a", "one")
-		eventuallyCondition(t, ns, "w", "True", "", "")
-		uid := string(testkit.Get(t, widgets, ns, "w").GetUID())
-		testkit.Patch(t, configMaps, ns, "forged", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/owner":"`+ns+`/w/`+uid+`"}}}`)
-		quiet(t, counter)
-		before := counter.Mutating()
-		testkit.Patch(t, configMaps, ns, "forged", "somebody", `{"data":{"x":"y"}}`)
-		quiet(t, counter)
-		if n := counter.Mutating() - before; n > 1 {
-			t.Errorf("%d writes: %v", n, counter.Snapshot())
-		}
-		deleteAndWait(t, widgets, ns, "w")
-		waitUntouched(t, ns, "shared", name)
-		if data := testkit.Get(t, configMaps, ns, "forged").Object["data"].(map[string]any); data["x"] != "y" || data["theirs"] != "1" {
-			t.Errorf("the forged object has %v", data)
-		}
-	})
-}
-
 // What the objects of Kubernetes' own controllers and of other teams are given, and given up again: exactly the fields of the template.
 func TestFieldsOfKinds(t *testing.T) {
 	t.Parallel()

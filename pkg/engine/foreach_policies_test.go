@@ -195,59 +195,6 @@ func withLine(line string) func(string) string {
 	return func(conf string) string { return with(conf, line) }
 }
 
-// A restart costs no request, a change of the conventions keeps every object, and a config that asks for fewer items waits.
-func TestForEachRestarts(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		counter := testkit.NewCounter()
-		cfg := counter.Wrap(testkit.Config(t))
-		conf := fill(poolConfig, ns, name)
-		var items, want []string
-		for i := range 20 {
-			items, want = append(items, fmt.Sprintf("w%02d=v", i)), append(want, fmt.Sprintf("p-w%02d=v", i))
-		}
-		names := make([]string, len(want))
-		for i, w := range want {
-			names[i] = strings.TrimSuffix(w, "=v")
-		}
-		r := start(t, cfg, conf).ready()
-		testkit.Apply(t, ns, pool("p", items...))
-		waitWorkers(t, ns, name, want...)
-		waitCondition(t, pools, ns, "p", "Ready", "True")
-		quiet(t, counter)
-		uids := uidsOf(t, ns, names...)
-
-		counter.Reset()
-		r.halt()
-		r = start(t, cfg, conf).ready()
-		atMostRequests(t, counter, 0, "a restart")
-
-		r.halt()
-		changed := base(name)
-		changed.hash, changed.previous = "{annotation: "+name+".example.com/new-hash}", "hash: "+base(name).hash
-		r = start(t, cfg, changed.in(conf, name)).ready()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			for _, u := range testkit.List(t, configMaps, ns, selector(name)) {
-				if a := u.GetAnnotations(); a[name+".example.com/new-hash"] == "" || a[name+".example.com/hash"] != "" {
-					return false, fmt.Sprintf("%s has %v", u.GetName(), a)
-				}
-			}
-			return true, ""
-		})
-		if !slices.Equal(uids, uidsOf(t, ns, names...)) {
-			t.Error("objects were recreated")
-		}
-		waitCondition(t, pools, ns, "p", "Ready", "True")
-		quiet(t, counter)
-
-		r.halt()
-		fewer := strings.Replace(changed.in(conf, name), "items: self.spec.workers", "items: self.spec.workers.filter(w, w.name < 'w05')", 1)
-		start(t, cfg, fewer)
-		waitState(t, name, "GuardWaiting")
-		metricIs(t, 15, "corollary_guard_deletions", name)
-		waitWorkers(t, ns, name, want...)
-	})
-}
-
 // The object of an item that disappears is deleted, although an object of somebody else is in the way of another item, and a third one
 // cannot be created. What takes the place of an item holds it as long as it cannot be created.
 func TestForEachRemovesDespiteOthers(t *testing.T) {

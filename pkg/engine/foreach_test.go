@@ -3,7 +3,6 @@ package engine_test
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -131,44 +130,6 @@ func TestForEach(t *testing.T) {
 		testkit.Delete(t, pools, ns, "p")
 		waitWorkers(t, ns, name)
 		waitGone(t, pools, ns, "p")
-	})
-}
-
-// With a thousand items, one more or one that is changed costs what it costs with one.
-func TestForEachMany(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := strings.NewReplacer("items: self.spec.workers", "items: self.spec.workers\n      maxItems: 1000",
-			"downstreams.worker.map(n, n)", "[string(size(downstreams.worker))]").Replace(fill(poolConfig, ns, name)) // a loop may take too long here
-		_, counter := startCounted(t, conf)
-		var items []string
-		for i := range 1000 {
-			items = append(items, fmt.Sprintf("w%03d=v", i))
-		}
-		all := func(n int) {
-			t.Helper()
-			testkit.Eventually(t, 5*patience, func() (bool, string) { // a thousand writes, one after the other
-				u := testkit.Find(t, pools, ns, "p")
-				status, _, message := condition(u, "Ready")
-				observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-				names, _, _ := unstructured.NestedStringSlice(u.Object, "status", "names")
-				return len(recordedObjects(u)) == n && slices.Equal(names, []string{strconv.Itoa(n)}) && status == "True" && observed == u.GetGeneration(), message
-			})
-			quiet(t, counter)
-		}
-		testkit.Apply(t, ns, pool("p", items[:999]...))
-		all(999)
-		atMostRequests(t, counter, 1001, "999 objects")
-
-		counter.Reset()
-		testkit.Apply(t, ns, pool("p", items...))
-		all(1000)
-		atMostRequests(t, counter, 2, "one more")
-
-		counter.Reset()
-		renders := metric(t, "corollary_renders_total", name)
-		testkit.Patch(t, configMaps, ns, "p-w500", "another-manager", `{"metadata":{"labels":{"theirs":"x"}}}`)
-		atMostRequests(t, counter, 0, "a foreign label")
-		metricIs(t, renders, "corollary_renders_total", name)
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -108,27 +107,6 @@ func TestGeneratedRequests(t *testing.T) {
 		testkit.Delete(t, secretKind, ns, "a")
 		secretText(t, ns, "a", "password", func(have string) bool { return have != password && have != second })
 		waitEvent(t, ns, "a", "NewRandomValue", "a new random value for data.password, data.pin: Secret "+ns+"/a, which had the last one, is gone or has lost its marks")
-	})
-}
-
-// What was generated stays through whatever else changes, by us and by others.
-func TestGeneratedStays(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := generatedConfig(t, ns, name)
-		r := start(t, testkit.Config(t), conf).ready()
-		applyKey(t, ns, "a", "value")
-		password, pin := generatedOf(t, ns, "a")
-		applyKey(t, ns, "a", "second") // an update, while we alone own the values
-		generatedIs(t, ns, "a", password, pin)
-		setKey(t, ns, "a", "key", "tampered") // drift of another key
-		secretText(t, ns, "a", "key", is("second"))
-		generatedIs(t, ns, "a", password, pin)
-		setKey(t, ns, "a", "password", "theirs") // a value that somebody else sets is the truth
-		applyKey(t, ns, "a", "third")
-		generatedIs(t, ns, "a", "theirs", pin)
-		r.restart(nil, conf)
-		applyKey(t, ns, "a", "fourth")
-		generatedIs(t, ns, "a", "theirs", pin)
 	})
 }
 
@@ -287,38 +265,6 @@ func TestGeneratedKeyRenamed(t *testing.T) {
 		if data, _ := testkit.Get(t, secretKind, ns, "a").Object["data"].(map[string]any); data["password"] != nil {
 			t.Error("the old key stays")
 		}
-	})
-}
-
-// TestNamesAreNotSwapped: upstreams that take over each other's names are in Conflict and keep their objects, over a restart too. They swap
-// their names by a free one in between; their values go with them.
-func TestNamesAreNotSwapped(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := generatedConfig(t, ns, name)
-		r := start(t, testkit.Config(t), conf).ready()
-		some := func(value string) bool { return len(value) > 8 }
-		of := func(owner string) func(string) bool { return func(have string) bool { return have == owner } }
-		for i, object := range []string{"one", "two"} {
-			testkit.Apply(t, ns, widget(fmt.Sprintf("u%d", i), fmt.Sprintf("{name: %s, data: {of: u%d}}", object, i)))
-		}
-		one, two := secretText(t, ns, "one", "password", some), secretText(t, ns, "two", "password", some)
-		for i, object := range []string{"two", "one"} {
-			testkit.Apply(t, ns, widget(fmt.Sprintf("u%d", i), fmt.Sprintf("{name: %s, data: {of: u%d}}", object, i)))
-		}
-		for i := range 2 {
-			eventuallyCondition(t, ns, fmt.Sprint("u", i), "False", "Conflict", "belongs to")
-		}
-		r.halt()
-		_, counter := startCounted(t, conf)
-		bubble.Quiet(t, counter)
-		secretText(t, ns, "one", "password", of(one))
-		secretText(t, ns, "two", "password", of(two))
-		testkit.Apply(t, ns, widget("u0", "{name: free, data: {of: u0}}"))
-		secretText(t, ns, "one", "of", of("u1"))
-		testkit.Apply(t, ns, widget("u0", "{name: two, data: {of: u0}}"))
-		secretText(t, ns, "two", "of", of("u0"))
-		secretText(t, ns, "one", "password", of(two))
-		secretText(t, ns, "two", "password", of(one))
 	})
 }
 

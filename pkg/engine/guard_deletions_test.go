@@ -131,20 +131,6 @@ func TestGuardHoldsNamespaces(t *testing.T) {
 	})
 }
 
-// What changes and does not delete is not held by default; neither are five deletions.
-func TestGuardLetsChangesPassByDefault(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := fill(widgetConfig, ns, name)
-		r := standing(t, ns, conf)
-		r.reloadTo(withKey(conf, "version", "two"))
-		eachGuarded(func(up string) { waitData(t, ns, up, "version", "two") })
-		r.reloadTo(with(withKey(conf, "version", "two"), "when: 'self.metadata.name == \"w-000\"'"))
-		for i := range guardedWidgets - 1 {
-			waitGone(t, configMaps, ns, named(i+1))
-		}
-	})
-}
-
 // One edit of an input that all read, or of the labels of their namespace, is counted before any of it is done. What an
 // author does meanwhile is done.
 func TestGuardHoldsBatches(t *testing.T) {

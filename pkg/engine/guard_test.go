@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -290,42 +289,6 @@ func extraLabel(t *testing.T, ns string) string {
 	t.Helper()
 	extra, _, _ := unstructured.NestedString(testkit.Get(t, deployments, ns, named(0)).Object, "spec", "template", "metadata", "labels", "extra")
 	return extra
-}
-
-// A change that becomes smaller goes on by itself.
-func TestGuardFallsBelow(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := guardedBy(fill(widgetConfig, ns, name), "")
-		r := standing(t, ns, conf)
-		r.reloadTo(withKey(conf, "version", "two"))
-		waitState(t, name, "GuardWaiting")
-		for i := 2; i < guardedWidgets; i++ {
-			testkit.Delete(t, widgets, ns, named(i))
-		}
-		waitState(t, name, "Running")
-		waitData(t, ns, named(0), "version", "two")
-	})
-}
-
-// A program whose hashes have another form would rewrite everything: a change like any other.
-func TestGuardSeesAnotherForm(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := guardedBy(fill(widgetConfig, ns, name), "")
-		standing(t, ns, conf).halt()
-		key := name + ".example.com/hash"
-		for i := range guardedWidgets {
-			live := testkit.Get(t, configMaps, ns, named(i))
-			live.SetManagedFields(nil)
-			annotate(live, key, strings.Replace(live.GetAnnotations()[key], "v1-", "v0-", 1))
-			if _, err := testkit.Dynamic(t).Resource(configMaps).Namespace(ns).Apply(t.Context(), named(i), live,
-				metav1.ApplyOptions{FieldManager: name, Force: true}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		start(t, testkit.Config(t), conf)
-		waitState(t, name, "GuardWaiting")
-		metricIs(t, guardedWidgets, "corollary_guard_changes", name)
-	})
 }
 
 // A guard that has nothing to say costs nothing: no request, and no second rendering.

@@ -75,20 +75,6 @@ func TestGuardCountsRepairs(t *testing.T) {
 	}
 }
 
-// A reload that has drift repaired waits like a start, while the config of before goes on reporting it.
-func TestGuardCountsRepairsAtReload(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := guardedBy(fill(widgetConfig, ns, name), "")
-		r := standing(t, ns, strings.Replace(conf, "    # downstream\n", "    drift: {policy: Report}\n    # downstream\n", 1))
-		everyConfigMap(t, ns, `{"data":{"key":"theirs"}}`)
-		eachGuarded(func(up string) { waitDownstream(t, ns, up, "Drifted") }) // it has seen them all
-		r.reloadTo(conf)
-		waitsForAll(t, name)
-		r.reloadTo(strings.Replace(conf, "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1))
-		eachGuarded(func(up string) { waitData(t, ns, up, "key", "value") })
-	})
-}
-
 // What others made is not seen by a watch that selects our own labels: it is read, and counts where it would be adopted.
 func TestGuardCountsAdoptions(t *testing.T) {
 	t.Parallel()

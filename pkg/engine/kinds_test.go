@@ -32,27 +32,6 @@ func downstreamsOf(u *unstructured.Unstructured) map[string]map[string]any {
 // isReady reports whether Ready is True, of whatever generation.
 func isReady(u *obj) bool { status, _, _ := condition(u, "Ready"); return status == "True" }
 
-func TestOneDownstream(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-		up := applyReady(t, ns, "a", `{data: {key: value}}`)
-		cm := waitData(t, ns, "a", "key", "value")
-		if len(up.GetFinalizers()) > 0 {
-			t.Errorf("an owner reference cleans up, and yet there are finalizers: %v", up.GetFinalizers())
-		}
-		ids := downstreamsOf(up)["config"]
-		if ids["uid"] != string(cm.GetUID()) || ids["objectName"] != "a" || ids["hash"] != cm.GetAnnotations()[name+".example.com/hash"] || ids["hash"] == "" {
-			t.Errorf("the status names %v, the ConfigMap is %s with %v", ids, cm.GetUID(), cm.GetAnnotations())
-		}
-		refs := cm.GetOwnerReferences()
-		if len(refs) != 1 || refs[0].UID != up.GetUID() || refs[0].Controller == nil || !*refs[0].Controller {
-			t.Errorf("owner references are %v", refs)
-		}
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, configMaps, ns, "a")
-	})
-}
-
 const namespaceConfig = `
 apiVersion: corollary.dev/v1alpha1
 kind: Operator
@@ -173,24 +152,5 @@ func TestSameKind(t *testing.T) {
 			waitThat(t, configMaps, ns, "a-copy", func(u *obj) bool { return u.GetAnnotations()[name+".example.com/hash"] != "" })
 		}
 		mustBeAbsent(t, configMaps, ns, "a-copy-copy", "the copy was copied")
-	})
-}
-
-// Two operators on one upstream kind keep out of each other's way.
-func TestTwoOperatorsOnOneKind(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		second := strings.NewReplacer(".status.downstreams", ".status.other",
-			"{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: SecondReady}",
-			"{{ .spec.name | default .metadata.name }}", "{{ printf \"%s-second\" .metadata.name }}").Replace(fill(widgetConfig, ns, name+"-2"))
-		_, counter := startCounted(t, fill(widgetConfig, ns, name+"-1"), second)
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitData(t, ns, "a", "key", "value")
-		waitData(t, ns, "a-second", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		up := waitCondition(t, widgets, ns, "a", "SecondReady", "True")
-		if others, _, _ := unstructured.NestedSlice(up.Object, "status", "other"); len(others) != 1 || len(downstreamsOf(up)) != 1 {
-			t.Errorf("the status is %v", up.Object["status"])
-		}
-		atMostWrites(t, counter, 6, "two operators, one object")
 	})
 }

@@ -1,15 +1,11 @@
 package engine_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -193,38 +189,6 @@ func TestListInputNamespaces(t *testing.T) {
 			})
 			deleteAndWait(t, widgets, ns, "red")
 			r.halt()
-		}
-	})
-}
-
-// Of a thousand objects a change of one costs the writes of the one upstream that has it, and nothing at rest.
-func TestListInputOfAThousand(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		const teams, each = 20, 50
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		client := dynamic.NewForConfigOrDie(testkit.Config(t)).Resource(configMaps).Namespace(ns)
-		for i := range teams * each {
-			u := testkit.Parse(t, monitor(name, fmt.Sprintf("m%04d", i), fmt.Sprintf("team%d", i%teams), "1"))
-			if _, err := client.Create(context.Background(), u, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for i := range teams {
-			applyReader(t, ns, fmt.Sprintf("w%d", i), fmt.Sprintf("team%d", i))
-		}
-		start(t, counter.Wrap(testkit.Config(t)), listOf(ns, name, matchings["indexed"])).ready()
-		for i := range teams {
-			waitData(t, ns, fmt.Sprintf("w%d-all", i), "count", fmt.Sprint(each))
-			waitCondition(t, widgets, ns, fmt.Sprintf("w%d", i), "Ready", "True")
-		}
-		settle(t, counter)
-		renders := metric(t, "corollary_renders_total", name)
-		testkit.Apply(t, ns, monitor(name, "m0007", "team7", "changed"))
-		waitThat(t, configMaps, ns, "w7-all", func(u *obj) bool { return strings.Contains(dataIn(u, "urls"), "m0007=changed") })
-		exactly(t, counter, 2, "one of all the objects") // the object, and the hash in the status
-		if n := metric(t, "corollary_renders_total", name) - renders; n != 1 {
-			t.Errorf("%v upstreams were rendered", n)
 		}
 	})
 }

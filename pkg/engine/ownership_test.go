@@ -31,20 +31,6 @@ func recordsNothing(t *testing.T, up *unstructured.Unstructured) {
 	}
 }
 
-// Pausing an upstream whose target is somebody else's must not make it ours once the pause is over.
-func TestPauseTakesNothingOver(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/managed: "yes"}}, data: {key: theirs}}`)
-		testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, annotations: {`+name+`.example.com/paused: "true"}}`, 1))
-		waitsFor(t, widgets, ns, "a", "Paused")
-		recordsNothing(t, testkit.Get(t, widgets, ns, "a"))
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":null}}}`)
-		waitsFor(t, widgets, ns, "a", "Conflict")
-		waitData(t, ns, "a", "key", "theirs")
-	})
-}
-
 // Whoever may create ConfigMaps can write our mark on one, whatever else it has and whatever it says of its writers. It is
 // not ours for that: nothing of it is changed, and the message says how to go on.
 func TestForgedMark(t *testing.T) {
@@ -79,23 +65,6 @@ func TestForgedMark(t *testing.T) {
 			}
 		}))
 	}
-}
-
-// Objects with a forged mark at a place that is no target are not deleted, nor do they hold the deletion of their upstream.
-func TestForgedLeftover(t *testing.T) {
-	inSpaces(t, func(t *testing.T, ns, other, name string) {
-		start(t, testkit.Config(t), replaceOnce(t, elsewhere(fill(widgetConfig, ns, name), other, ns), "status:\n", "deletion: {wait: true}\nstatus:\n")).ready()
-		up := applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
-		forged := post(t, other, name, strings.NewReplacer("NAME", name, "UID", string(up.GetUID()), "NS", ns).Replace(`{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs,
-	  managedFields: [{manager: NAME, operation: Apply, apiVersion: v1, time: "2024-01-01T00:00:00Z", fieldsType: FieldsV1, fieldsV1: {"f:data": {"f:none": {}}}}],
-	  labels: {NAME.example.com/managed: "yes"}, annotations: {NAME.example.com/owner: NS/a/UID}}, data: {key: theirs}}`))
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-		waitData(t, other, "a", "key", "new")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		deleteAndWait(t, widgets, ns, "a")
-		mustBeSame(t, configMaps, forged, "it is somebody else's")
-		mustBeAbsent(t, configMaps, other, "a", "our own object was left behind")
-	})
 }
 
 // Where the status is a field that any author writes, what it records makes nothing ours, and nothing is deleted for it: not even what it

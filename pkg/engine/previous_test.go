@@ -227,54 +227,6 @@ func keyed(key string) func(testkit.Request) bool {
 	return func(r testkit.Request) bool { return r.Key() == key }
 }
 
-// A deletion that falls into the change is finished by the names of before: nothing is left behind, and nothing held.
-func TestDeletionDuringChange(t *testing.T) {
-	t.Parallel()
-	for _, policy := range []string{"Delete", "Orphan"} {
-		t.Run(policy, spacedTwice(func(t *testing.T, ns, other, name string) {
-			conf := elsewhere(with(fill(widgetConfig, ns, name), "deletionPolicy: "+policy), other, ns)
-			r := start(t, testkit.Config(t), conf).ready()
-			applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
-			r.halt()
-			testkit.Delete(t, widgets, ns, "a")
-			start(t, testkit.Config(t), renamed(name).in(conf, name)).ready()
-			waitGone(t, widgets, ns, "a")
-			if policy == "Delete" {
-				waitGone(t, configMaps, other, "a")
-				return
-			}
-			cm := waitData(t, other, "a", "key", "value")
-			if len(cm.GetLabels())+len(cm.GetAnnotations())+len(cm.GetOwnerReferences())+len(cm.GetManagedFields()) > 0 {
-				t.Errorf("released, but marked still: %v", cm.Object["metadata"])
-			}
-		}))
-	}
-}
-
-// A condition that only the previous manager set does not stay forever.
-func TestConditionOfPreviousManager(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := fill(widgetConfig, ns, name)
-		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
-		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Stalled", "True")
-		r.halt()
-		testkit.Delete(t, configMaps, ns, "a")
-		_, counter := startCounted(t, renamed(name).in(conf, name))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		quiet(t, counter)
-		up := testkit.Get(t, widgets, ns, "a")
-		conditionIs(t, up, "Stalled", "")
-		for _, e := range up.GetManagedFields() {
-			if e.Manager == name {
-				t.Errorf("the earlier manager has %s %s still", e.Operation, e.Subresource)
-			}
-		}
-		exactly(t, counter, 2, "the status is written once, and once for the earlier manager", keyed(writeStatus))
-	})
-}
-
 // A manager that is renamed without conventions.previous costs one apply and loses nothing: what it owned stays co-owned, which is
 // reported if a field is removed then. If previous is added later, the fields are still taken over.
 func TestManagerRenamedWithoutPrevious(t *testing.T) {

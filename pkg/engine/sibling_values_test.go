@@ -36,39 +36,6 @@ func keepsValue(t *testing.T, ns, secret, value string) {
 	}
 }
 
-// A downstream that becomes wanted does not take over the values of another one whose place it takes, and which moves in the same edit.
-func TestNewDownstreamTakesNoValue(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := with(siblingsConfig(t, ns, name, ""), `when: "has(self.spec.name)"`)
-		start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", "{data: {second: s2}}"))
-		two := secretText(t, ns, "s2", "password", anyText)
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		testkit.Apply(t, ns, widget("a", "{name: s2, data: {second: s3}}"))
-		<-time.After(time.Minute)
-		keepsValue(t, ns, "s3", two)
-		if have := secretText(t, ns, "s2", "password", anyText); have == two {
-			t.Errorf("downstream config has the value of downstream second")
-		}
-	})
-}
-
-// Nor does it take over an object that is only created once, with what it was created with.
-func TestNewDownstreamTakesNoObject(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		const once = "updatePolicy: CreateOnly"
-		second := "  - name: second\n    apiVersion: v1\n    kind: ConfigMap\n    " + once + "\n    template: |\n      metadata: {name: {{ .spec.data.second }}}\n      data: {of: second}\n"
-		conf := with(with(fill(widgetConfig, ns, name), once), `when: "has(self.spec.name)"`)
-		start(t, testkit.Config(t), replaceOnce(t, conf, "conventions:\n", second+"conventions:\n")).ready()
-		testkit.Apply(t, ns, widget("a", "{data: {second: s2}}"))
-		waitData(t, ns, "s2", "of", "second")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		testkit.Apply(t, ns, widget("a", "{name: s2, data: {second: s3}}"))
-		waitData(t, ns, "s3", "of", "second")
-		waitData(t, ns, "s2", "second", "s3")
-	})
-}
-
 // What another downstream has left behind, and cannot be deleted yet, is still its own: nobody takes it over with its values.
 func TestValuesOfWhatIsStillThere(t *testing.T) {
 	t.Parallel()
@@ -205,29 +172,6 @@ func TestLossBehindAfterIsHeld(t *testing.T) {
 			}
 		}))
 	}
-}
-
-// An item of forEach does not take over the values of another downstream whose place it takes.
-func TestItemTakesNoValue(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := poolOfSecrets(ns, name)
-		admin := "  - name: admin\n    apiVersion: v1\n    kind: Secret\n    template: |\n      metadata: {name: {{ .metadata.annotations.admin }}}\n      stringData: {of: admin}\n    " + generatedLine + "\n"
-		conf = replaceOnce(t, conf, "conventions:\n", admin+"conventions:\n")
-		start(t, testkit.Config(t), conf).ready()
-		up := func(admin string, workers ...string) string {
-			return strings.Replace(pool("a", workers...), "metadata: {name: a}", "metadata: {name: a, annotations: {admin: "+admin+"}}", 1)
-		}
-		testkit.Apply(t, ns, up("a-one", "two=x"))
-		one := secretText(t, ns, "a-one", "password", anyText)
-		two := secretText(t, ns, "a-two", "password", anyText)
-		<-time.After(time.Minute)
-		testkit.Apply(t, ns, up("a-admin", "two=x", "one=x"))
-		<-time.After(2 * time.Minute)
-		keepsValue(t, ns, "a-admin", one)
-		if secretText(t, ns, "a-two", "password", anyText) != two {
-			t.Errorf("the value of worker two has changed")
-		}
-	})
 }
 
 // A Secret that is deleted while its upstream is left alone gets other values later, and an event says so.

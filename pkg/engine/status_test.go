@@ -24,29 +24,6 @@ const rule = `validate:
   - {rule: "size(self.spec.data) > 0", message: data must not be empty}
 `
 
-func TestInvalid(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		_, counter := startMade(t, ns, fill(widgetConfig, ns, name)+rule)
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":21,"data":{"key":null}}}`)
-		waitCondition(t, widgets, ns, "a", "Valid", "False")
-		up := waitsFor(t, widgets, ns, "a", "Invalid", "at most 20 replicas, not 21", "data must not be empty")
-		agree(t, up, kstatus.FailedStatus)
-		waitData(t, ns, "a", "key", "value")
-		metricIs(t, 1, "corollary_objects", name, "state", "Invalid")
-		if ids := downstreamsOf(up)["config"]; ids["uid"] == nil {
-			t.Errorf("the identifiers of what stands are lost: %v", up.Object["status"])
-		}
-		settle(t, counter)
-		// It is left alone, whatever happens to it, until the upstream changes.
-		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-		atMostRequests(t, counter, 0, "an invalid upstream")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":1,"data":{"key":"fixed"}}}`)
-		up = waitCondition(t, widgets, ns, "a", "Ready", "True")
-		agree(t, up, kstatus.CurrentStatus)
-		waitData(t, ns, "a", "key", "fixed")
-	})
-}
-
 // conditionIs fails if a condition has another status; empty: if there is one.
 func conditionIs(t *testing.T, up *unstructured.Unstructured, kind, want string) {
 	t.Helper()
@@ -260,18 +237,6 @@ func TestObservedGeneration(t *testing.T) {
 	}
 }
 
-// A rule that gives an error counts as failed and says so.
-func TestRuleWithError(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		start(t, testkit.Config(t), fill(widgetConfig, ns, name)+"validate: [{rule: \"self.spec.replicas > 0\"}]\n").ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		up := waitCondition(t, widgets, ns, "a", "Valid", "False")
-		if _, _, message := condition(up, "Valid"); !strings.Contains(message, "replicas") {
-			t.Errorf("Valid says %s", message)
-		}
-	})
-}
-
 // Every event whose text is long comes through, cut between two characters wherever the limit falls.
 func TestLongEvents(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
@@ -301,20 +266,6 @@ func TestLongEvents(t *testing.T) {
 				t.Errorf("the note of %s has %d bytes and ends in %q", reason, len(note), note[max(0, len(note)-8):])
 			}
 		}
-	})
-}
-
-// A rule's message of 2,048 bytes and an error of a template of 10,000 are told by events.
-func TestLongMessagesAreEvents(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)
-		conf = strings.Replace(conf, "downstreams:\n", `validate: [{rule: "self.spec.?name.orValue('') != 'bad'", messageExpression: self.spec.data.text, message: short}]`+"\ndownstreams:\n", 1)
-		conf = strings.Replace(conf, "data: {{ .spec.data }}", "data: {x: {{ fail .spec.data.text }}}", 1)
-		start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("invalid", "{name: bad, data: {text: "+strings.Repeat("é", 1020)+"}}"))
-		testkit.Apply(t, ns, widget("failing", "{data: {text: "+strings.Repeat("é", 5000)+"}}"))
-		waitEvent(t, ns, "invalid", "Invalid", "éé")
-		waitEvent(t, ns, "failing", "RenderFailed", "éé")
 	})
 }
 

@@ -222,37 +222,6 @@ func TestElectedWithALaggingWatch(t *testing.T) {
 	})
 }
 
-// TestElectedWhenAnUpstreamIsGone: nothing is made for an upstream that is gone, though the watch shows it.
-func TestElectedWhenAnUpstreamIsGone(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		s := startElectionTest(t, "gone")
-		testkit.Delete(t, widgets, s.ns, "gone")
-		waitGone(t, configMaps, s.ns, "gone")
-		s.elect()
-		testkit.Eventually(t, patience, func() (bool, string) { return s.counter.Total() > 1, "it reads nothing" })
-		s.release()
-		testkit.Apply(t, s.ns, widget("later", "{data: {key: new}}"))
-		waitCondition(t, widgets, s.ns, "later", "Ready", "True")
-		about := func(r testkit.Request) bool { return r.Name == "gone" }
-		if s.counter.Mutating(about) > 0 {
-			t.Errorf("it wrote: %v", s.counter.Snapshot())
-		}
-	})
-}
-
-// TestElectedWhenAnUpstreamIsNotSelected: what lost its label, with nobody there to see it, is cleaned up after all the same.
-func TestElectedWhenAnUpstreamIsNotSelected(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		s := startElectionTest(t, "lost", "kept")
-		s.leader.halt()
-		s.release()
-		testkit.Patch(t, widgets, s.ns, "lost", "somebody", `{"metadata":{"labels":{"unserved":"yes"}}}`)
-		s.elect()
-		waitGone(t, configMaps, s.ns, "lost")
-		waitData(t, s.ns, "kept", "key", "old")
-	})
-}
-
 // stale serves an earlier answer instead of lists of a resource that may come from memory, and no lists in streams.
 func stale(cfg *rest.Config, resource string, answer []byte) *rest.Config {
 	return intercepted(cfg, func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
