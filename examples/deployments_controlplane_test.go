@@ -10,85 +10,10 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/cli"
 )
-
-// TestHello: a Deployment follows its WebApp from beginning to end.
-func TestHello(t *testing.T) {
-	t.Parallel()
-	ns, webApps, image := testkit.Namespace(t), platform("webapps"), ".spec.template.spec.containers[name=web].image"
-	runExample(t, "hello")
-	state(t, ns, "hello")
-	await(t, deployments, ns, "hello", fields{".spec.replicas": int64(2), image: "registry.example.com/hello:1.0"})
-	await(t, webApps, ns, "hello", ready("False", "Progressing", "deployment: "))
-	rollOut(t, ns, "hello")
-	await(t, webApps, ns, "hello", ready("True", "Ready", "").with(fields{".status.downstreams[name=deployment].objectName": "hello"}))
-
-	testkit.Patch(t, webApps, ns, "hello", "somebody", `{"spec":{"image":"registry.example.com/hello:2.0"}}`)
-	await(t, deployments, ns, "hello", fields{image: "registry.example.com/hello:2.0"})
-	await(t, webApps, ns, "hello", ready("False", "Progressing", "deployment: "))
-	rollOut(t, ns, "hello")
-	await(t, webApps, ns, "hello", ready("True", "Ready", ""))
-
-	testkit.Patch(t, deployments, ns, "hello", "somebody", `{"spec":{"replicas":7}}`)
-	await(t, deployments, ns, "hello", fields{".spec.replicas": int64(2)})
-	testkit.Delete(t, webApps, ns, "hello")
-	gone(t, deployments, ns, "hello")
-}
-
-// TestWebApp: the Ingress is there while it is asked for.
-func TestWebApp(t *testing.T) {
-	t.Parallel()
-	webApps := schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "webapps"}
-	ns := testkit.Namespace(t)
-	o := runExample(t, "webapp")
-	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: WebApp, metadata: {name: shop}, spec: {image: shop}}")
-	await(t, deployments, ns, "shop", fields{})
-	await(t, services, ns, "shop", fields{".spec.selector.app": "shop"})
-	rollOut(t, ns, "shop")
-	await(t, webApps, ns, "shop", ready("True", "Ready", "").with(fields{".status.url": ""}))
-	if testkit.Find(t, ingresses, ns, "shop") != nil {
-		t.Error("an Ingress stands that nobody asked for")
-	}
-
-	testkit.Patch(t, webApps, ns, "shop", "somebody", `{"spec":{"host":"shop.example.com"}}`)
-	await(t, ingresses, ns, "shop", fields{".spec.rules[host=shop.example.com].http.paths[path=/].backend.service.name": "shop"})
-	await(t, webApps, ns, "shop", fields{".status.url": "http://shop.example.com"})
-
-	testkit.Patch(t, webApps, ns, "shop", "somebody", `{"spec":{"host":null}}`)
-	gone(t, ingresses, ns, "shop")
-	await(t, webApps, ns, "shop", ready("True", "Ready", "").with(fields{".status.url": "", ".status.downstreams[name=ingress].uid": nil}))
-	o.idle()
-	await(t, deployments, ns, "shop", fields{})
-	await(t, services, ns, "shop", fields{})
-	testkit.Delete(t, webApps, ns, "shop")
-	gone(t, deployments, ns, "shop")
-	gone(t, services, ns, "shop")
-}
-
-// TestDatabase: a password is made with its Secret, and stays.
-func TestDatabase(t *testing.T) {
-	t.Parallel()
-	ns, databases := testkit.Namespace(t), platform("databases")
-	runExample(t, "database")
-	state(t, ns, "database")
-	login := await(t, secrets, ns, "orders-login", fields{".data.username": "b3JkZXJz"})
-	password, _ := at(login, ".data.password").(string)
-	if len(password) != 44 { // 32 characters in base64
-		t.Errorf("the password has %d characters in base64, want 44", len(password))
-	}
-	user := ".spec.template.spec.containers[name=postgres].env[name=POSTGRES_PASSWORD].valueFrom.secretKeyRef.name"
-	await(t, statefulSets, ns, "orders", fields{user: "orders-login"})
-
-	testkit.Patch(t, databases, ns, "orders", "somebody", `{"spec":{"user":"other"}}`)
-	await(t, secrets, ns, "orders-login", fields{".data.username": "b3RoZXI=", ".data.password": password})
-	testkit.Delete(t, databases, ns, "orders")
-	gone(t, secrets, ns, "orders-login")
-	gone(t, statefulSets, ns, "orders")
-}
 
 // TestBackup: a CronJob takes backups by a command that the real one understands, and its last success is the message of Ready.
 func TestBackup(t *testing.T) {

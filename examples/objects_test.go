@@ -2,7 +2,6 @@ package examples_test
 
 import (
 	"fmt"
-	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -11,8 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/corollary-dev/corollary/internal/controlplane"
 	"github.com/corollary-dev/corollary/internal/must"
@@ -123,50 +120,6 @@ func gone(t *testing.T, gvr schema.GroupVersionResource, namespace, name string)
 func setStatus(t *testing.T, gvr schema.GroupVersionResource, namespace, name string, status func(u *unstructured.Unstructured) map[string]any) {
 	t.Helper()
 	testkit.Update(t, gvr, namespace, name, func(u *unstructured.Unstructured) { u.Object["status"] = status(u) }, "status")
-}
-
-// rollOut waits until a Deployment's rollout is done. No pod runs here: the pods of its ReplicaSets are said to be
-// available as soon as they are wanted, and kube-controller-manager does the rest.
-func rollOut(t *testing.T, namespace, name string) {
-	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		for _, rs := range testkit.List(t, replicaSets, namespace, "") {
-			n := at(&rs, ".spec.replicas")
-			if at(&rs, ".status.observedGeneration") == rs.GetGeneration() && (at(&rs, ".status.availableReplicas") == n || n == int64(0)) {
-				continue
-			}
-			setStatus(t, replicaSets, namespace, rs.GetName(), func(rs *unstructured.Unstructured) map[string]any {
-				return map[string]any{"observedGeneration": rs.GetGeneration(), "replicas": at(rs, ".spec.replicas"),
-					"fullyLabeledReplicas": at(rs, ".spec.replicas"), "readyReplicas": at(rs, ".spec.replicas"), "availableReplicas": at(rs, ".spec.replicas")}
-			})
-		}
-		d := testkit.Get(t, deployments, namespace, name)
-		n := at(d, ".spec.replicas")
-		why := fields{".status.replicas": n, ".status.updatedReplicas": n, ".status.availableReplicas": n}.missing(d)
-		return why == "" && at(d, ".status.observedGeneration") != nil, "Deployment " + name + ": " + why
-	})
-}
-
-// awaitState waits until a downstream of some upstream is in a state, by the metric that counts upstreams
-// without a status of ours.
-func awaitState(t *testing.T, operator, downstream, state string) {
-	t.Helper()
-	want := map[string]string{"operator": operator, "downstream": downstream, "state": state}
-	testkit.Eventually(t, patience, func() (bool, string) {
-		families := must.Get(metrics.Registry.Gather()).In(t)
-		for _, family := range families {
-			for _, m := range family.GetMetric() {
-				have := map[string]string{}
-				for _, l := range m.GetLabel() {
-					have[l.GetName()] = l.GetValue()
-				}
-				if family.GetName() == "corollary_objects" && maps.Equal(have, want) && m.GetGauge().GetValue() > 0 {
-					return true, ""
-				}
-			}
-		}
-		return false, fmt.Sprintf("no downstream is %v", want)
-	})
 }
 
 func documents(t *testing.T, path string) []*unstructured.Unstructured {

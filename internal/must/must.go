@@ -3,11 +3,11 @@ package must
 
 import "testing"
 
-// Do ends the test if there is an error.
-func Do(t testing.TB, err error) {
+// Do ends the test if there is an error; about says of what.
+func Do(t testing.TB, err error, about ...any) {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(append(about, err)...)
 	}
 }
 
@@ -20,11 +20,9 @@ type Result[T any] struct {
 // Get takes what a function returns.
 func Get[T any](value T, err error) Result[T] { return Result[T]{value, err} }
 
-// In returns the value. It ends the test if there is an error.
-func (r Result[T]) In(t testing.TB) T {
+// In returns the value. It ends the test if there is an error; about says of what.
+func (r Result[T]) In(t testing.TB, about ...any) T {
 	t.Helper()
-	if r.err != nil {
-		t.Fatal(r.err)
-	}
+	Do(t, r.err, about...)
 	return r.value
 }
