@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/tools"
 )
 
@@ -46,16 +47,13 @@ func helmIn(t testing.TB, dir string, args ...string) (stdout, stderr string, er
 // read.
 func noteChart(t testing.TB) {
 	t.Helper()
-	err := filepath.WalkDir(chart, func(path string, entry os.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(chart, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		_, err = os.ReadFile(path)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // render returns what helm template prints for a release called test in the namespace apps, and fails the test where
@@ -73,9 +71,7 @@ func render(t testing.TB, args ...string) string {
 func write(t testing.TB, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 

@@ -190,9 +190,7 @@ func (m *mutator) seed(t *testing.T, path string, crds []string) {
 	for _, path := range paths {
 		text := must.Get(os.ReadFile(path)).In(t)
 		s := seed{path: filepath.Join(parent, "conf", filepath.Base(path)), crds: crds}
-		if err := yaml.Unmarshal(text, &s.doc); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
+		must.Do(t, yaml.Unmarshal(text, &s.doc), path)
 		if s.doc["kind"] == "Operator" {
 			m.seeds = append(m.seeds, s)
 		}

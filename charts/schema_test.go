@@ -123,9 +123,7 @@ func object(t *testing.T, parent map[string]any, key string) map[string]any {
 func readJSON(t *testing.T, path string) map[string]any {
 	t.Helper()
 	var out map[string]any
-	if err := json.Unmarshal([]byte(text(t, path)), &out); err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text(t, path)), &out), path)
 	return out
 }
 

@@ -199,11 +199,8 @@ func newSession(t *testing.T, p page, bin string) *session {
 // newCluster starts what `make cluster` starts and returns its kubeconfig.
 func newCluster(t *testing.T, dir string) string {
 	t.Helper()
-	plane, err := controlplane.Start(t.Context(), controlplane.Options{Controllers: []string{
-		controlplane.GarbageCollector, controlplane.Namespaces, controlplane.Deployments, controlplane.ReplicaSets}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plane := must.Get(controlplane.Start(t.Context(), controlplane.Options{Controllers: []string{
+		controlplane.GarbageCollector, controlplane.Namespaces, controlplane.Deployments, controlplane.ReplicaSets}})).In(t)
 	t.Cleanup(func() {
 		if err := plane.Stop(); err != nil {
 			t.Error(err)

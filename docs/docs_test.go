@@ -367,7 +367,7 @@ func TestContributingListsDependencies(t *testing.T) {
 	listed := regexp.MustCompile(`[a-z0-9.]+\.[a-z]+/[A-Za-z0-9./_-]+`).FindAllString(section(t, read(t, "../CONTRIBUTING.md"),
 		"## Dependencies"), -1)
 	used := map[string]bool{}
-	err := filepath.WalkDir("..", func(name string, entry fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir("..", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -396,10 +396,7 @@ func TestContributingListsDependencies(t *testing.T) {
 			used[listed[i]] = true
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for _, m := range listed {
 		if !used[m] {
 			t.Errorf("CONTRIBUTING.md lists %s, which nothing imports", m)

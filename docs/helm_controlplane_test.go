@@ -66,11 +66,8 @@ func TestComparedWithHelm(t *testing.T) {
 		}
 		save(t, filepath.Join(dir, fmt.Sprintf("chart/templates/t%02d.yaml", i)), strings.ReplaceAll(c.template, ".spec", ".Values.spec"))
 	}
-	printed, err := exec.Command(tools.Path(t, "helm"), "template", "pasted", filepath.Join(dir, "chart"), "--values",
-		filepath.Join(dir, "cr.yaml")).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	printed := must.Get(exec.Command(tools.Path(t, "helm"), "template", "pasted", filepath.Join(dir, "chart"), "--values",
+		filepath.Join(dir, "cr.yaml")).Output()).In(t)
 	for i, c := range comparisons {
 		_, rest, _ := strings.Cut(string(printed), fmt.Sprintf("templates/t%02d.yaml\n", i))
 		text, _, _ := strings.Cut(rest, "\n---")

@@ -111,17 +111,14 @@ func testConfig(t *testing.T, image imageConfig, arch string) {
 // testFiles fails if there is any unknown file: a shell, a package manager, a library.
 func testFiles(t *testing.T, root string) {
 	modes := map[string]fs.FileMode{}
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		info, err := entry.Info()
 		modes[strings.TrimPrefix(path, root)] = info.Mode()
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	want := []string{"/LICENSE", "/corollary", "/etc/ssl/certs/ca-certificates.crt"}
 	if got := slices.Sorted(maps.Keys(modes)); !slices.Equal(got, want) {
 		t.Errorf("the files are %v", got)

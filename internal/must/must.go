@@ -1,7 +1,11 @@
-// Package must ends a test if something fails that is to succeed.
+// Package must ends a test if something fails that is to succeed, and reports what differs.
 package must
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
 
 // Do ends the test if there is an error; about says of what.
 func Do(t testing.TB, err error, about ...any) {
@@ -25,4 +29,12 @@ func (r Result[T]) In(t testing.TB, about ...any) T {
 	t.Helper()
 	Do(t, r.err, about...)
 	return r.value
+}
+
+// Same reports how a value differs from the one that is wanted; about says what it is.
+func Same[T any](t testing.TB, want, got T, about ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(append(about, "(-want +got):\n"+diff)...)
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // mutant is a fault that the engine once had, or that a guard in it prevents, as a text replacement in a file.
@@ -71,17 +73,10 @@ func overlayOf(t *testing.T, texts map[string]string) string {
 	dir, replace := t.TempDir(), map[string]string{}
 	for path, text := range texts {
 		replace[path] = filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
-		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(replace[path], []byte(text), 0o600))
 	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(map[string]any{"Replace": replace})).In(t)
 	overlay := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(overlay, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(overlay, text, 0o600))
 	return overlay
 }

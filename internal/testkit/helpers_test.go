@@ -16,32 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// gadgets is a small CRD.
-const gadgets = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: gadgets.tools.example.com
-spec:
-  group: tools.example.com
-  scope: Namespaced
-  names: {kind: Gadget, plural: gadgets}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      subresources: {status: {}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec: {type: object, properties: {size: {type: integer}}}
-            status: {type: object, properties: {size: {type: integer}}}
-`
-
-var (
-	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-)
+var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
 const configMap = `
 apiVersion: v1

@@ -49,21 +49,15 @@ spec:
 
 func posted(f *fixture, manager string) *unstructured.Unstructured {
 	f.Helper()
-	out, err := testkit.Dynamic(f.T).Resource(deployments).Namespace(f.ns).
-		Create(f.Context(), testkit.Parse(f.T, theirDeployment), metav1.CreateOptions{FieldManager: manager})
-	if err != nil {
-		f.Fatal(err)
-	}
+	out := must.Get(testkit.Dynamic(f.T).Resource(deployments).Namespace(f.ns).
+		Create(f.Context(), testkit.Parse(f.T, theirDeployment), metav1.CreateOptions{FieldManager: manager})).In(f)
 	return out
 }
 
 func applied(f *fixture, manager string) *unstructured.Unstructured {
 	f.Helper()
-	out, err := testkit.Dynamic(f.T).Resource(deployments).Namespace(f.ns).
-		Apply(f.Context(), "a", testkit.Parse(f.T, theirDeployment), metav1.ApplyOptions{FieldManager: manager, Force: true})
-	if err != nil {
-		f.Fatal(err)
-	}
+	out := must.Get(testkit.Dynamic(f.T).Resource(deployments).Namespace(f.ns).
+		Apply(f.Context(), "a", testkit.Parse(f.T, theirDeployment), metav1.ApplyOptions{FieldManager: manager, Force: true})).In(f)
 	return out
 }
 
@@ -221,11 +215,8 @@ func TestUnmark(t *testing.T) {
 	owner := testkit.Apply(t, f.ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: owner}}`)
 	made := f.create(tg, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {old/hash: h, other: x}, annotations: {old/owner: o, other: x},
 	  ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: owner, uid: `+string(owner.GetUID())+`}]}, data: {mine: "1"}}`)
-	out, err := f.c.Unmark(t.Context(), tg, made, Marks{OwnerUID: owner.GetUID(), Labels: []string{"old/hash", "absent"},
-		Annotations: []string{"old/owner"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(f.c.Unmark(t.Context(), tg, made, Marks{OwnerUID: owner.GetUID(), Labels: []string{"old/hash", "absent"},
+		Annotations: []string{"old/owner"}})).In(t)
 	if len(out.GetAnnotations()) != 1 || len(out.GetLabels()) != 1 || len(out.GetOwnerReferences()) != 0 ||
 		field(t, out, "data", "mine") != "1" {
 		t.Errorf("the object is %v", out.Object)

@@ -153,11 +153,8 @@ func TestDryRunApply(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
 	live := f.create(tg, configMap)
-	out, err := f.c.DryRunApply(t.Context(), tg, live.GetUID(),
-		doc(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "2"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(f.c.DryRunApply(t.Context(), tg, live.GetUID(),
+		doc(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "2"}}`))).In(t)
 	if field(t, out, "data", "mine") != "2" || field(t, f.get(tg), "data", "mine") != "1" {
 		t.Error("a dry run must return what would be stored, and store nothing")
 	}
@@ -184,11 +181,8 @@ func TestCreatedByPost(t *testing.T) {
 func TestLongestKey(t *testing.T) {
 	f := setup(t)
 	free := map[string]any{strings.Repeat("k", maxKey): "v"}
-	out, err := f.c.Create(t.Context(), f.target(widgets, "a"), map[string]any{
-		"apiVersion": "tools.example.com/v1", "kind": "Widget", "spec": map[string]any{"free": free}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(f.c.Create(t.Context(), f.target(widgets, "a"), map[string]any{
+		"apiVersion": "tools.example.com/v1", "kind": "Widget", "spec": map[string]any{"free": free}})).In(t)
 	if diff := cmp.Diff(free, field(t, out, "spec", "free")); diff != "" {
 		t.Errorf("stored (-sent +stored):\n%s", diff)
 	}

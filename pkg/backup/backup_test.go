@@ -83,17 +83,14 @@ func TestDeterministic(t *testing.T) {
 func contentOf(t *testing.T, path string) string {
 	t.Helper()
 	var all strings.Builder
-	err := filepath.WalkDir(path, func(name string, d os.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(path, func(name string, d os.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			text, err := os.ReadFile(name)
 			fmt.Fprintf(&all, "%s %s\n", name, text)
 			return err
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all.String()
 }
 

@@ -89,11 +89,8 @@ func alike(got, want []string) bool {
 
 func (m *inMemory) status(name, patch string) {
 	m.t.Helper()
-	_, err := m.client.Resource(shops).Namespace("default").
-		Patch(m.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "operator"}, "status")
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must.Get(m.client.Resource(shops).Namespace("default").
+		Patch(m.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "operator"}, "status")).In(m.t)
 }
 
 func (m *inMemory) putNamespace(name string) {

@@ -59,11 +59,8 @@ func newOperatedOf(t *testing.T, operator archive.Operator, definition string) *
 func (o *operated) apply(gvr schema.GroupVersionResource, manager, text string) *unstructured.Unstructured {
 	o.t.Helper()
 	u := testkit.Parse(o.t, text)
-	u, err := o.client.Resource(gvr).Namespace(u.GetNamespace()).Apply(o.t.Context(), u.GetName(), u,
-		metav1.ApplyOptions{FieldManager: manager, Force: true})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	u = must.Get(o.client.Resource(gvr).Namespace(u.GetNamespace()).Apply(o.t.Context(), u.GetName(), u,
+		metav1.ApplyOptions{FieldManager: manager, Force: true})).In(o.t)
 	return u
 }
 

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/backup"
 )
 
@@ -64,9 +65,6 @@ func TestRestoreRecordsNothingOfOthers(t *testing.T) {
 // record writes the status of shop a, as an operator whose definition has no field for the name of the object.
 func (o *operated) record(uid string) {
 	o.t.Helper()
-	_, err := o.client.Resource(shops).Namespace("default").Patch(o.t.Context(), "a", "application/merge-patch+json",
-		fmt.Appendf(nil, `{"status": {"downstreams": [{"name": "login", "uid": %q}]}}`, uid), metav1.PatchOptions{}, "status")
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must.Get(o.client.Resource(shops).Namespace("default").Patch(o.t.Context(), "a", "application/merge-patch+json",
+		fmt.Appendf(nil, `{"status": {"downstreams": [{"name": "login", "uid": %q}]}}`, uid), metav1.PatchOptions{}, "status")).In(o.t)
 }

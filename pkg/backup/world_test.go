@@ -76,11 +76,8 @@ func (w *world) things() schema.GroupVersionResource {
 func (w *world) apply(gvr schema.GroupVersionResource, ns string, object map[string]any) *unstructured.Unstructured {
 	w.t.Helper()
 	u := &unstructured.Unstructured{Object: object}
-	u, err := testkit.Dynamic(w.t).Resource(gvr).Namespace(ns).
-		Apply(w.t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "operator"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	u = must.Get(testkit.Dynamic(w.t).Resource(gvr).Namespace(ns).
+		Apply(w.t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "operator"})).In(w.t)
 	return u
 }
 
@@ -93,12 +90,9 @@ func (w *world) thing(name string) {
 	near := w.configMap(w.ns, name, map[string]any{"ownerReferences": []any{map[string]any{
 		"apiVersion": w.group + "/v1", "kind": "Thing", "name": name, "uid": string(u.GetUID()), "controller": true}}})
 	far := w.configMap(w.other, name, map[string]any{"annotations": map[string]any{ownedBy: w.ns + "/" + name + "/" + string(u.GetUID())}})
-	status, err := json.Marshal(map[string]any{"status": map[string]any{"observedGeneration": u.GetGeneration(), "downstreams": []any{
+	status := must.Get(json.Marshal(map[string]any{"status": map[string]any{"observedGeneration": u.GetGeneration(), "downstreams": []any{
 		map[string]any{"name": name, "namespace": w.ns, "uid": near.GetUID()},
-		map[string]any{"name": name, "namespace": w.other, "uid": far.GetUID()}}}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+		map[string]any{"name": name, "namespace": w.other, "uid": far.GetUID()}}}})).In(w.t)
 	testkit.Patch(w.t, w.things(), w.ns, name, "operator", string(status), "status")
 }
 

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -19,9 +20,7 @@ func database(t *testing.T, file string) (db *sql.DB, exec func(statement string
 	t.Cleanup(func() { _ = db.Close() })
 	return db, func(statement string) {
 		t.Helper()
-		if _, err := db.Exec(statement); err != nil {
-			t.Fatal(statement, err)
-		}
+		must.Get(db.Exec(statement)).In(t, statement)
 	}
 }
 
@@ -31,9 +30,7 @@ func exported(t *testing.T, file, query string) string {
 	db := must(sql.Open("sqlite", file+"?_pragma=busy_timeout(10000)"))(t)
 	defer func() { _ = db.Close() }()
 	var text sql.NullString
-	if err := db.QueryRow(query).Scan(&text); err != nil {
-		t.Fatal(query, err)
-	}
+	must.Do(t, db.QueryRow(query).Scan(&text), query)
 	return text.String
 }
 
@@ -63,9 +60,7 @@ func TestExport(t *testing.T) {
 			t.Errorf("%s: %s", query, got)
 		}
 	}
-	if err := os.Chmod("state.db", 0o640); err != nil { // for whoever reads it
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod("state.db", 0o640))
 	p := startWriting(t, testkit.Config(t), "export", "-c", "operator.yaml", "--sqlite", "state.db", "-w")
 	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"labels": {"a": "c"}}}`)
 	follow := func(query, want string) {
@@ -217,9 +212,7 @@ func killedWriter(t *testing.T, file, mode string) {
 		statements = append(statements, "COMMIT", "BEGIN", "DELETE FROM conditions", "UPDATE big SET t = hex(zeroblob(901))")
 	}
 	for _, s := range statements {
-		if _, err := db.Exec(s); err != nil {
-			t.Fatal(s, err)
-		}
+		must.Get(db.Exec(s)).In(t, s)
 	}
 	state := map[string][]byte{}
 	for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {

@@ -38,13 +38,10 @@ func serve(t *testing.T, crd, conversion string) schema.GroupResource {
 	var definition map[string]any
 	must.Do(t, yaml.Unmarshal([]byte(crd), &definition))
 	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	err := unstructured.SetNestedMap(definition, map[string]any{"strategy": "Webhook", "webhook": map[string]any{
+	must.Do(t, unstructured.SetNestedMap(definition, map[string]any{"strategy": "Webhook", "webhook": map[string]any{
 		"conversionReviewVersions": []any{"v1"},
 		"clientConfig":             map[string]any{"url": server.URL, "caBundle": base64.StdEncoding.EncodeToString(bundle)},
-	}}, "spec", "conversion")
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}, "spec", "conversion"))
 	text := must.Get(yaml.Marshal(definition)).In(t)
 	testkit.InstallCRDs(t, string(text))
 	plural, _, _ := unstructured.NestedString(definition, "spec", "names", "plural")

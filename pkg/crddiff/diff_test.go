@@ -9,6 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/crddiff"
 )
 
@@ -180,13 +181,10 @@ func TestSchemas(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(row.reason, " ", "-"), func(t *testing.T) {
 			t.Parallel()
-			changes, err := crddiff.Diff(
+			changes := must.Get(crddiff.Diff(
 				[]*apiextensionsv1.CustomResourceDefinition{definition(t, "  versions:\n"+version("v1", row.was, "storage: true"))},
 				[]*apiextensionsv1.CustomResourceDefinition{definition(t, "  versions:\n"+version("v1", row.is, "storage: true"))},
-			)
-			if err != nil {
-				t.Fatal(err)
-			}
+			)).In(t)
 			if row.path == "" {
 				if len(changes) > 0 {
 					t.Fatalf("there are changes: %v", changes)

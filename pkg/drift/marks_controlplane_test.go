@@ -74,9 +74,7 @@ func TestServerMarksOfNewObjects(t *testing.T) {
 			n, left := 0, false
 			for name, text := range texts {
 				var list []any
-				if err := json.Unmarshal([]byte("["+text+"]"), &list); err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
+				must.Do(t, json.Unmarshal([]byte("["+text+"]"), &list), name)
 				for _, by := range []string{manager, "kubectl-create", ""} {
 					for _, how := range []string{"POST", "generateName", "PUT"} {
 						if how == "PUT" && kind.resource != "roles" {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
@@ -54,11 +55,8 @@ func TestPrevious(t *testing.T) {
 		{"an entry without a name is nobody's", "", "", entry("''", "Apply", both), facts{}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			l, err := view.Live(object(t, strings.NewReplacer("LABELS", test.labels, "ANNOTATIONS", test.annotations, "ENTRIES",
-				test.entries).Replace(object1)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(view.Live(object(t, strings.NewReplacer("LABELS", test.labels, "ANNOTATIONS", test.annotations, "ENTRIES",
+				test.entries).Replace(object1)))).In(t)
 			got := facts{l.Hash, l.OwnerMark, l.Managed, l.NeedsTakeover, l.HasPreviousNames, l.CoOwned}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
@@ -77,12 +75,9 @@ func TestPrevious(t *testing.T) {
 func TestTakeoverInitialFields(t *testing.T) {
 	view := drift.View{Manager: "now", Previous: drift.Previous{Manager: "before"},
 		Initial: []fieldpath.Path{fieldpath.MustParse(".spec.replicas")}}
-	l, err := view.Live(object(t,
+	l := must.Get(view.Live(object(t,
 		"{apiVersion: apps/v1, kind: Deployment, metadata: {managedFields: [{manager: before, operation: Apply, fieldsV1: {'f:spec': "+
-			"{'f:replicas': {}}}}]}, spec: {replicas: 3}}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+			"{'f:replicas': {}}}}]}, spec: {replicas: 3}}"))).In(t)
 	want := []drift.InitialField{{Ours: true, Value: int64(3), Present: true}}
 	if diff := cmp.Diff(want, l.Initial); diff != "" {
 		t.Error(diff)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -41,10 +42,7 @@ func resourceFor(t *testing.T, ns string, obj map[string]any) dynamic.ResourceIn
 
 func apply(t *testing.T, ns, manager string, obj map[string]any) *unstructured.Unstructured {
 	t.Helper()
-	got, err := tryApply(t, ns, manager, obj)
-	if err != nil {
-		t.Fatalf("applying: %v", err)
-	}
+	got := must.Get(tryApply(t, ns, manager, obj)).In(t, "applying:")
 	return got
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/survey"
@@ -239,11 +240,8 @@ func TestEmptyFieldsAreOurs(t *testing.T) {
 // jsonPatch changes the object a as mallory.
 func jsonPatch(t *testing.T, resource schema.GroupVersionResource, ns, patch string) *unstructured.Unstructured {
 	t.Helper()
-	patched, err := testkit.Dynamic(t).Resource(resource).Namespace(ns).Patch(t.Context(), "a", types.JSONPatchType, []byte(patch),
-		metav1.PatchOptions{FieldManager: "mallory"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	patched := must.Get(testkit.Dynamic(t).Resource(resource).Namespace(ns).Patch(t.Context(), "a", types.JSONPatchType, []byte(patch),
+		metav1.PatchOptions{FieldManager: "mallory"})).In(t)
 	return patched
 }
 

@@ -45,10 +45,8 @@ func TestFit(t *testing.T) {
 			d := openDoor(t, "typed")
 			v := d.validations(t)
 			crd := &apiextensionsv1.CustomResourceDefinition{}
-			if err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(change(d.read(t, "typed.crd.yaml")), d.group, "fit."+d.group)),
-				crd); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, yaml.UnmarshalStrict([]byte(strings.ReplaceAll(change(d.read(t, "typed.crd.yaml")), d.group, "fit."+d.group)),
+				crd))
 			pasted := crd.DeepCopy()
 			pasted.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = slices.Clone(v.Rules)
 			want := refusedRules(t, pasted)

@@ -182,11 +182,8 @@ func luaValue(l *lua.LState, value any) lua.LValue {
 func fluxSays(t *testing.T, health generate.Health, object *unstructured.Unstructured) kstatus.Status {
 	t.Helper()
 	entry := health.Flux()
-	evaluator, err := fluxcel.NewStatusEvaluator(&kustomize.HealthCheckExpressions{
-		Current: entry["current"].(string), Failed: entry["failed"].(string)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	evaluator := must.Get(fluxcel.NewStatusEvaluator(&kustomize.HealthCheckExpressions{
+		Current: entry["current"].(string), Failed: entry["failed"].(string)})).In(t)
 	result := must.Get(evaluator.Evaluate(t.Context(), object)).In(t)
 	return result.Status
 }

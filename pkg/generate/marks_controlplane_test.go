@@ -124,11 +124,8 @@ func (m *marked) enforce() {
 func applyMarks(t *testing.T, f *load.File, ns string) []string {
 	t.Helper()
 	source := must.Get(kinds.Offline("testdata/crds")).In(t)
-	policy, err := generate.MarksPolicy(compiled(t, f, source),
-		generate.MarksOptions{Accounts: []generate.Identity{{Namespace: ns, Name: "operator"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy := must.Get(generate.MarksPolicy(compiled(t, f, source),
+		generate.MarksOptions{Accounts: []generate.Identity{{Namespace: ns, Name: "operator"}}})).In(t)
 	apply(t, policy.Manifests)
 	return policy.Notes
 }
@@ -275,10 +272,8 @@ func (m *marked) living() {
 	m.deployment("not made again", func(u *unstructured.Unstructured) bool { return u != nil && u.GetDeletionTimestamp() == nil })
 	// Orphaning: the garbage collector takes the owner reference away.
 	orphan := metav1.DeletePropagationOrphan
-	if err := testkit.Dynamic(t).Resource(apps).Namespace(m.ns).Delete(t.Context(), "a",
-		metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, testkit.Dynamic(t).Resource(apps).Namespace(m.ns).Delete(t.Context(), "a",
+		metav1.DeleteOptions{PropagationPolicy: &orphan}))
 	testkit.Eventually(t, patience, func() (bool, string) {
 		return testkit.Find(t, apps, m.ns, "a") == nil, "the upstream is still there"
 	})

@@ -9,12 +9,13 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 func TestDropNulls(t *testing.T) {
 	var s spec.Schema
-	if err := yaml.Unmarshal([]byte(`
+	must.Do(t, yaml.Unmarshal([]byte(`
 type: object
 properties:
   metadata: {type: object, x-kubernetes-preserve-unknown-fields: true}
@@ -27,9 +28,7 @@ properties:
       texts: {type: object, additionalProperties: {type: string}}
       maybes: {type: object, additionalProperties: {type: string, nullable: true}}
       list: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string, nullable: true}}}}
-`), &s); err != nil {
-		t.Fatal(err)
-	}
+`), &s))
 	custom, builtin := schema.FromAPIVersionAndKind("example.com/v1", "Thing"), schema.FromAPIVersionAndKind("apps/v1", "Deployment")
 	for _, row := range []struct {
 		reason, in, want string
@@ -50,9 +49,7 @@ properties:
 		{"built-in kinds have no nulls", `{spec: {maybe: null}}`, `{spec: {}}`, builtin, &s},
 	} {
 		var got, want map[string]any
-		if err := errors.Join(yaml.Unmarshal([]byte(row.in), &got), yaml.Unmarshal([]byte(row.want), &want)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(yaml.Unmarshal([]byte(row.in), &got), yaml.Unmarshal([]byte(row.want), &want)))
 		kind := kinds.Kind{GVK: row.gvk, Schema: row.schema}
 		if kind.DropNulls(got); !cmp.Equal(got, want) {
 			t.Errorf("%s: %s", row.reason, cmp.Diff(want, got))

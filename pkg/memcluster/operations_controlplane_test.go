@@ -15,6 +15,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
@@ -116,20 +117,13 @@ func (s *session) operate(st step, run func(*operation) (*unstructured.Unstructu
 		"widgets": {Group: "mem.example.com", Version: "v1", Kind: "Widget"}}[st.path]
 	o := &operation{Client: s.apply, ctx: s.t.Context(), kind: kind, live: &unstructured.Unstructured{Object: map[string]any{}}}
 	o.Doc = map[string]any{"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{}}
-	text, err := yaml.YAMLToJSONStrict([]byte(s.fill(st.body)))
-	if err != nil {
-		s.t.Fatalf("%v: %v", st, err)
-	}
+	text := must.Get(yaml.YAMLToJSONStrict([]byte(s.fill(st.body)))).In(s.t, st)
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&o.arguments); err != nil {
-		s.t.Fatalf("%v: %v", st, err)
-	}
+	must.Do(s.t, decoder.Decode(&o.arguments), st)
 	for _, fields := range []map[string]any{o.Doc, o.Status} {
-		if err := utiljson.ConvertMapNumbers(fields, 0); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Do(s.t, utiljson.ConvertMapNumbers(fields, 0))
 	}
 	o.at = apply.Target{GVR: kind.GroupVersion().WithResource(st.path), Namespace: cmp.Or(o.Namespace, s.ns), Name: "x"}
 	o.live.SetUID("11111111-2222-3333-4444-555555555555")

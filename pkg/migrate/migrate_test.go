@@ -335,11 +335,8 @@ func TestMigrateRemovedVersion(t *testing.T) {
 				u.SetLabels(map[string]string{"touched": "true"})
 			})
 		}
-		_, err := testkit.Dynamic(t).Resource(definitions).Patch(t.Context(), k.name(), types.MergePatchType,
-			[]byte(`{"status": {"storedVersions": ["v1"]}}`), metav1.PatchOptions{}, "status")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(testkit.Dynamic(t).Resource(definitions).Patch(t.Context(), k.name(), types.MergePatchType,
+			[]byte(`{"status": {"storedVersions": ["v1"]}}`), metav1.PatchOptions{}, "status")).In(t)
 		k.change("v2", "v1", "v2!")
 		if _, r, err := run(t, k.migration(testkit.Dynamic(t))); err != nil || !r.Trimmed || r.Fixed != 3 {
 			t.Errorf("the result is %+v: %v", r, err)

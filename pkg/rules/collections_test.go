@@ -4,22 +4,19 @@ import (
 	"testing"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // TestItemsByEveryMacro: macros with one and with two variables see the same items.
 func TestItemsByEveryMacro(t *testing.T) {
 	known := &spec.Schema{}
-	if err := known.UnmarshalJSON([]byte(`{"type": "object", "properties": {
+	must.Do(t, known.UnmarshalJSON([]byte(`{"type": "object", "properties": {
   "ratios": {"type": "array", "items": {"type": "number"}},
   "times": {"type": "array", "items": {"type": "string", "format": "date-time"}},
   "parts": {"type": "array", "items": {"type": "object", "properties": {"node-pool": {"type": "string"}, "tag": {"type": "string"}}}},
-  "open": {"x-kubernetes-preserve-unknown-fields": true}}}`)); err != nil {
-		t.Fatal(err)
-	}
-	env, err := NewEnv(EnvOptions{Self: known})
-	if err != nil {
-		t.Fatal(err)
-	}
+  "open": {"x-kubernetes-preserve-unknown-fields": true}}}`)))
+	env := must.Get(NewEnv(EnvOptions{Self: known})).In(t)
 	part := map[string]any{"node-pool": "fast", "tag": nil}
 	self := map[string]any{"ratios": []any{int64(1), 2.5}, "times": []any{"2026-11-20T10:00:00Z"}, "parts": []any{part}, "open": []any{part}}
 	for _, rule := range []string{

@@ -39,7 +39,7 @@ func definition(t *testing.T, group string, given []Validation) string {
 	}
 	root["x-kubernetes-validations"] = rules
 	bound(root)
-	crd, err := yaml.Marshal(map[string]any{
+	crd := must.Get(yaml.Marshal(map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{"name": "things." + group},
 		"spec": map[string]any{
@@ -48,10 +48,7 @@ func definition(t *testing.T, group string, given []Validation) string {
 			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true,
 				"schema": map[string]any{"openAPIV3Schema": root}}},
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	return string(crd)
 }
 

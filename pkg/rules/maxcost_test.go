@@ -87,11 +87,8 @@ func TestMaxCostOfPatterns(t *testing.T) {
 	} {
 		text := spec.StringProperty()
 		text.Pattern = row.pattern
-		env, err := rules.NewEnv(rules.EnvOptions{Self: &spec.Schema{SchemaProps: spec.SchemaProps{
-			Type: []string{"object"}, Properties: map[string]spec.Schema{"t": *text}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		env := must.Get(rules.NewEnv(rules.EnvOptions{Self: &spec.Schema{SchemaProps: spec.SchemaProps{
+			Type: []string{"object"}, Properties: map[string]spec.Schema{"t": *text}}}})).In(t)
 		program := must.Get(env.Any("self.t.split(':')[0]", rules.Upstream, "")).In(t)
 		if cost, _ := program.MaxCost(rules.MaxStored); cost < row.atLeast || cost > row.atMost {
 			t.Errorf("%s: %q: it costs at most %d, want %d to %d", row.reason, row.pattern, cost, row.atLeast, row.atMost)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 func TestResult(t *testing.T) {
@@ -12,13 +14,10 @@ func TestResult(t *testing.T) {
 		"color": *spec.StringProperty(), "ready": *spec.BooleanProperty(), "at": *spec.DateTimeProperty(), "size": *spec.Int64Property(),
 		"tags": *spec.ArrayProperty(spec.StringProperty()), "labels": *spec.MapProperty(spec.StringProperty()),
 	}}}
-	env, err := NewEnv(EnvOptions{
+	env := must.Get(NewEnv(EnvOptions{
 		Self:        &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{"spec": typed}}},
 		Downstreams: map[string]*spec.Schema{"d": nil},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	const anything = `{"x-kubernetes-preserve-unknown-fields":true}`
 	for _, test := range []struct{ expr, want, reason string }{
 		{"self.spec.color", `{"type":"string"}`, "what the schema says"},
@@ -47,10 +46,7 @@ func TestResult(t *testing.T) {
 		}
 		got := ""
 		if s := program.Result(); s != nil {
-			text, err := json.Marshal(s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(json.Marshal(s)).In(t)
 			got = string(text)
 		}
 		if got != test.want {

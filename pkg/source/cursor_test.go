@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // From where a result begins, if results begin at the given seconds: the value of the cursor is the second.
@@ -42,16 +44,11 @@ func TestCursorReads(t *testing.T) {
 	for _, values := range [][3]string{{"1", "2", "3"}, {"'2026-01-01T00:00:00Z'", "'2026-01-01T00:00:01Z'", "'2026-01-02'"}} {
 		path := newDatabase(t, `CREATE TABLE t (id INTEGER PRIMARY KEY, "a ""b" , v TEXT)`,
 			"INSERT INTO t VALUES (1, "+values[0]+", 'one'), (2, "+values[0]+", 'one'), (3, NULL, 'one')")
-		db, err := sql.Open("sqlite", "file:"+strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must.Get(sql.Open("sqlite", "file:"+strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path))).In(t)
 		t.Cleanup(func() { _ = db.Close() })
 		exec := func(statements ...string) {
 			for _, statement := range statements {
-				if _, err := db.Exec(statement); err != nil {
-					t.Fatal(statement, err)
-				}
+				must.Get(db.Exec(statement)).In(t, statement)
 			}
 		}
 		s := newSource(t, SQLite, path, "SELECT * FROM t; ", func(o *Options) { o.Cursor, o.Full = `a "b`, time.Hour })

@@ -25,9 +25,7 @@ func newDatabase(t *testing.T, statements ...string) string {
 	db := must.Get(sql.Open("sqlite", "file:"+strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path))).In(t)
 	t.Cleanup(func() { _ = db.Close() })
 	for _, s := range statements {
-		if _, err := db.Exec(s); err != nil {
-			t.Fatalf("%s: %v", s, err)
-		}
+		must.Get(db.Exec(s)).In(t, s)
 	}
 	return path
 }

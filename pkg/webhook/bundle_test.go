@@ -45,11 +45,8 @@ func TestRotation(t *testing.T) {
 			}
 			<-time.After(step) // of a virtual clock
 			published := past[max(0, len(past)-5)].trust
-			next, err := r.advance(readBundle(b.data()), hosts, lifetime, time.Now(),
-				func(c *pair) bool { return c.verify(published, hosts, time.Now()) == nil })
-			if err != nil {
-				t.Fatal(err)
-			}
+			next := must.Get(r.advance(readBundle(b.data()), hosts, lifetime, time.Now(),
+				func(c *pair) bool { return c.verify(published, hosts, time.Now()) == nil })).In(t)
 			if next != nil {
 				news = len(past) + 6
 				if !next.current.leaf.Equal(b.current.leaf) {

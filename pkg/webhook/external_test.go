@@ -45,14 +45,11 @@ func newKey(t *testing.T) crypto.Signer {
 func (i *issuer) secret(serial int64, host string, life time.Duration) *corev1.Secret {
 	i.t.Helper()
 	key := newKey(i.t)
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+	der := must.Get(x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(life),
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}, i.certificate, key.Public(), i.key)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	}, i.certificate, key.Public(), i.key)).In(i.t)
 	leaf := must.Get(x509.ParseCertificate(der)).In(i.t)
 	private := must.Get(keyutil.MarshalPrivateKeyToPEM(key)).In(i.t)
 	return &corev1.Secret{Type: corev1.SecretTypeTLS, Data: map[string][]byte{

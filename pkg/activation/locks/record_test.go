@@ -8,17 +8,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
 // TestRecords: what is not the record of a lock is refused, and what is comes back as it was.
 func TestRecords(t *testing.T) {
 	now := time.Now()
-	text, err := encodeJSON(&leadership.Record{HolderIdentity: "eu_1", LeaseDurationSeconds: 15, AcquireTime: metav1.NewTime(now),
-		RenewTime: metav1.NewTime(now), LeaderTransitions: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(encodeJSON(&leadership.Record{HolderIdentity: "eu_1", LeaseDurationSeconds: 15, AcquireTime: metav1.NewTime(now),
+		RenewTime: metav1.NewTime(now), LeaderTransitions: 7})).In(t)
 	r, err := decodeJSON([]byte(text))
 	if err != nil || r.HolderIdentity != "eu_1" || r.LeaderTransitions != 7 || r.RenewTime.UnixMicro() != now.UnixMicro() {
 		t.Errorf("%s is read as %+v, %v", text, r, err)

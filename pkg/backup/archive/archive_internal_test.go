@@ -93,10 +93,8 @@ func TestRemoveAbandoned(t *testing.T) {
 	for name, at := range map[string]time.Time{
 		".app.123": old, ".app.124.old": old, ".app.tar.zst.125": old, ".app.126": time.Now(), ".app.d": old, "app": old, ".other.127": old,
 	} {
-		if err := errors.Join(os.Mkdir(filepath.Join(dir, name), 0o700), os.WriteFile(filepath.Join(dir, name, "file"), nil, 0o600),
-			os.Chtimes(filepath.Join(dir, name), at, at)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.Mkdir(filepath.Join(dir, name), 0o700), os.WriteFile(filepath.Join(dir, name, "file"), nil, 0o600),
+			os.Chtimes(filepath.Join(dir, name), at, at)))
 	}
 	must.Do(t, RemoveAbandoned(dir, ".app."))
 	entries := must.Get(os.ReadDir(dir)).In(t)

@@ -28,14 +28,12 @@ func TestSamplesOfActivations(t *testing.T) {
 		return all
 	}
 	var out bytes.Buffer
-	if err := writeProbed(&out, "global", lock, &activation.Probed{
+	must.Do(t, writeProbed(&out, "global", lock, &activation.Probed{
 		Reads:  ms(1.8, 1.9, 2.0, 2.0, 2.1, 2.1, 2.2, 2.3, 2.4, 4.3),
 		Writes: ms(3.0, 3.1, 3.2, 3.3, 3.4, 3.4, 3.5, 3.6, 3.9, 6.8),
 		Clocks: []activation.Clock{{Of: "the lock's service", Ahead: 312 * time.Millisecond, Within: 1002 * time.Millisecond},
 			{Of: identity, Ahead: -6 * time.Millisecond, Within: 508 * time.Millisecond}},
-		Margin: 10*time.Second - 1200*2*time.Millisecond - 6800*time.Microsecond, Retries: 3}); err != nil {
-		t.Fatal(err)
-	}
+		Margin: 10*time.Second - 1200*2*time.Millisecond - 6800*time.Microsecond, Retries: 3}))
 	shows("corollary activation probe -c configs/", out.String())
 
 	out.Reset()

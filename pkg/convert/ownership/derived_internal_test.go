@@ -115,10 +115,7 @@ func TestOwnershipOfDerivedFields(t *testing.T) {
 		if n%2 == 0 { // an update owns the maps too
 			set = withMaps(set)
 		}
-		got, err := o.ownership.Convert(t.Context(), &unstructured.Unstructured{Object: live}, "v1beta1", set)
-		if err != nil {
-			t.Fatalf("%v: %v", live, err)
-		}
+		got := must.Get(o.ownership.Convert(t.Context(), &unstructured.Unstructured{Object: live}, "v1beta1", set)).In(t, live)
 		owned := map[string]bool{}
 		set.Iterate(func(path fieldpath.Path) { owned[path.String()] = true })
 		liveFields := must.Get(o.typed(live).ToFieldSet()).In(t)

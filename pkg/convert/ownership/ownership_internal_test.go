@@ -188,10 +188,7 @@ func TestOwnership(t *testing.T) {
 		obj := o.object()
 		old := must.Get(o.Convert(o.typed(obj), "example.com/v1beta1")).In(t)
 		_, set := o.some(old)
-		converted, err := o.ownership.Convert(t.Context(), &unstructured.Unstructured{Object: obj}, "v1beta1", set)
-		if err != nil {
-			t.Fatalf("%v: %v", obj, err)
-		}
+		converted := must.Get(o.ownership.Convert(t.Context(), &unstructured.Unstructured{Object: obj}, "v1beta1", set)).In(t, obj)
 		before := fieldpath.NewVersionedSet(set, "example.com/v1beta1", true)
 		after := fieldpath.NewVersionedSet(converted, "example.com/v1", true)
 
