@@ -38,9 +38,7 @@ func TestInstallActivation(t *testing.T) {
 	}
 	token := func(i *installation, page, want string) {
 		t.Helper()
-		if have := testkit.Get(i, configMaps, i.apps, page).GetAnnotations()["install.example.com/token"]; have != want {
-			t.Errorf("%s has the token %q, not %q", page, have, want)
-		}
+		must.Same(t, want, testkit.Get(i, configMaps, i.apps, page).GetAnnotations()["install.example.com/token"], page, "has the token")
 	}
 	eu := install("eu")
 	eu.ready(sites, eu.apps, "site")

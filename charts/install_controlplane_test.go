@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -199,9 +200,7 @@ func (i *installation) list() {
 		n := len(testkit.List(i, pods, i.system, ""))
 		return n == 2 && i.holder() != "", fmt.Sprintf("there are %d pods", n)
 	})
-	if n := i.kubelet.count() - before; n != 2 {
-		i.Errorf("there were %d new pods", n)
-	}
+	must.Same(i, 2, i.kubelet.count()-before, "there were", "new pods")
 }
 
 // upgrade changes one operator, which waits to be confirmed, and adds one, without another pod.
@@ -247,9 +246,7 @@ func (i *installation) upgrade() {
 		}
 		return false, "no event says that it was reloaded twice"
 	})
-	if n := i.kubelet.count() - before; n != 0 {
-		i.Errorf("there were %d new pods", n)
-	}
+	must.Same(i, 0, i.kubelet.count()-before, "there were", "new pods")
 }
 
 // uninstall takes the release away, once no deletion waits for its backup. What there was of custom resources stays, and can be deleted.

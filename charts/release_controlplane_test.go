@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -46,12 +47,8 @@ func TestReleaseIsLeftOut(t *testing.T) {
 			t.Parallel()
 			values := write(t, "values.yaml", strings.Replace(config, held, tc.finalizer, 1))
 			manifest := render(t, append([]string{"--values=" + values}, tc.args...)...)
-			if got := strings.Contains(manifest, "kind: Job\n"); got != tc.job {
-				t.Errorf("there is a Job: %v", got)
-			}
-			if got := strings.Contains(manifest, "name: test-corollary:release-site\n"); got != tc.role {
-				t.Errorf("there is a Role: %v", got)
-			}
+			must.Same(t, tc.job, strings.Contains(manifest, "kind: Job\n"), "there is a Job")
+			must.Same(t, tc.role, strings.Contains(manifest, "name: test-corollary:release-site\n"), "there is a Role")
 		})
 	}
 }

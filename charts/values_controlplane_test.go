@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	kyaml "sigs.k8s.io/yaml"
@@ -109,9 +108,7 @@ func TestExamplesAsFiles(t *testing.T) {
 		want[name+".yaml"] = text(t, path)
 		args = append(args, "--set-file=operatorFiles."+name+"="+path)
 	}
-	if diff := cmp.Diff(want, mounted(t, render(t, args...))); diff != "" {
-		t.Errorf("(- file, + mounted)\n%s", diff)
-	}
+	must.Same(t, want, mounted(t, render(t, args...)))
 }
 
 // TestFilesToTheByte: whatever a file holds, it is mounted as it is; Helm and YAML have ways of their own with ends of
@@ -143,9 +140,7 @@ func TestFilesToTheByte(t *testing.T) {
 		}
 		args = append(args, "--set-file="+key+"="+write(t, "text", text))
 	}
-	if diff := cmp.Diff(want, mounted(t, render(t, args...))); diff != "" {
-		t.Errorf("(- given, + mounted)\n%s", diff)
-	}
+	must.Same(t, want, mounted(t, render(t, args...)))
 }
 
 // TestNumbersInValues: Helm reads whole numbers of values as floating point ones, and prints the large ones in a form
@@ -160,9 +155,7 @@ func TestNumbersInValues(t *testing.T) {
 	file := loaded(t, filepath.Join(dir, "hello.yaml"))
 	want := map[string]any{"million": int64(1000000), "billion": int64(12345678901), "most": int64(9007199254740991),
 		"least": int64(-9007199254740991), "half": 0.5, "text": "0123", "none": false}
-	if diff := cmp.Diff(want, file.Parameters); diff != "" {
-		t.Errorf("(- want, + loaded)\n%s", diff)
-	}
+	must.Same(t, want, file.Parameters)
 }
 
 // conventions is the file of conventions that an example's operators share.

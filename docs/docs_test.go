@@ -284,9 +284,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 func TestCookbookCounts(t *testing.T) {
 	row := regexp.MustCompile(`(?m)^\| \[([a-z-]+)\]\(\.\./examples/configs/([a-z-]+)\) \| (\d+) \| .*\d.* \| [\d,]+.* \|$`)
 	rows := row.FindAllStringSubmatch(read(t, "cookbook.md"), -1)
-	if len(rows) != 16 {
-		t.Errorf("%d rows, want 16", len(rows))
-	}
+	must.Same(t, 16, len(rows), "rows, want 16")
 	ignored := regexp.MustCompile(`^ *(#|$)`)
 	for _, row := range rows {
 		n := 0

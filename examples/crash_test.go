@@ -231,9 +231,7 @@ func (b *sandbox) disturbed(strike *testkit.Strike, want *course) {
 		}
 	}
 	life.Stop()
-	if diff := cmp.Diff(want.created, c.created); diff != "" {
-		b.t.Errorf("what was created, and how often, differs from an undisturbed story:\n%s", diff)
-	}
+	must.Same(b.t, want.created, c.created, "what was created, and how often, differs from an undisturbed story")
 }
 
 // alone runs a test with an example's sandbox on an API server of its own.

@@ -63,8 +63,6 @@ func TestMembers(t *testing.T) {
 		}
 		names[m.name()] = true
 		text := m.config("first")
-		if got := strings.Contains(text, "inputs:"); got != (m == noisy) {
-			t.Errorf("%s reads an input: %v", m.name(), got)
-		}
+		must.Same(t, (m == noisy), strings.Contains(text, "inputs:"), m.name(), "reads an input")
 	}
 }

@@ -94,9 +94,7 @@ func TestBuild(t *testing.T) {
 		})
 	}
 	builders.Wait()
-	if built != 1 {
-		t.Errorf("three builds at once compiled %d times", built)
-	}
+	must.Same(t, 1, built, "three builds at once compiled", "times")
 	dir := must.Get(fake.Find()).In(t)
 	for _, name := range fake.names() {
 		out, err := exec.CommandContext(t.Context(), filepath.Join(dir, name)).Output()

@@ -4,6 +4,8 @@ import (
 	"go/ast"
 	"regexp"
 	"testing"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // replacedWords matches words that Kubernetes spells the American way, and words that plainer ones have replaced.
@@ -17,20 +19,14 @@ func TestWords(t *testing.T) {
 			continue
 		}
 		for _, group := range s.file.Comments {
-			if found := replacedWords.FindString(group.Text()); found != "" {
-				t.Errorf("%s: %q in a comment", s.at(group.Pos()), found)
-			}
+			must.Same(t, "", replacedWords.FindString(group.Text()), s.at(group.Pos()), "in a comment")
 		}
 		ast.Inspect(s.file, func(node ast.Node) bool {
 			switch node := node.(type) {
 			case *ast.Ident:
-				if found := replacedWords.FindString(node.Name); found != "" {
-					t.Errorf("%s: %q in a name", s.at(node.Pos()), found)
-				}
+				must.Same(t, "", replacedWords.FindString(node.Name), s.at(node.Pos()), "in a name")
 			case *ast.BasicLit:
-				if found := replacedWords.FindString(node.Value); found != "" {
-					t.Errorf("%s: %q in a text", s.at(node.Pos()), found)
-				}
+				must.Same(t, "", replacedWords.FindString(node.Value), s.at(node.Pos()), "in a text")
 			}
 			return true
 		})

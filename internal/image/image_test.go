@@ -86,20 +86,14 @@ func volumes(t *testing.T) map[string]string {
 
 func testConfig(t *testing.T, image imageConfig, arch string) {
 	config := image.Config
-	if image.Architecture != arch {
-		t.Errorf("the architecture is %s", image.Architecture)
-	}
-	if config.User != "65532:65532" {
-		t.Errorf("the user is %q: Kubernetes' runAsNonRoot needs a number that is not 0", config.User)
-	}
+	must.Same(t, arch, image.Architecture, "the architecture")
+	must.Same(t, "65532:65532", config.User, "the user", "Kubernetes' runAsNonRoot needs a number that is not 0")
 	if !slices.Equal(config.Entrypoint, []string{"/corollary"}) || len(config.Cmd) > 0 {
 		t.Errorf("what runs is %q %q", config.Entrypoint, config.Cmd)
 	}
 	const prefix = "org.opencontainers.image."
 	for name, want := range map[string]string{"title": "corollary", "licenses": "Apache-2.0", "version": version, "revision": revision} {
-		if got := config.Labels[prefix+name]; got != want {
-			t.Errorf("the label %s is %q", name, got)
-		}
+		must.Same(t, want, config.Labels[prefix+name], "the label", name)
 	}
 	for _, name := range []string{"description", "source", "documentation"} {
 		if config.Labels[prefix+name] == "" {
@@ -135,9 +129,7 @@ func testFiles(t *testing.T, root string) {
 func testStatic(t *testing.T, root, arch string) {
 	file := must.Get(elf.Open(filepath.Join(root, "corollary"))).In(t)
 	defer func() { _ = file.Close() }()
-	if machine := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[arch]; file.Machine != machine {
-		t.Errorf("the machine is %s, not %s", file.Machine, machine)
-	}
+	must.Same(t, map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[arch], file.Machine, "the machine")
 	for _, program := range file.Progs {
 		if program.Type == elf.PT_INTERP || program.Type == elf.PT_DYNAMIC {
 			t.Errorf("it has a header %s: it is not static", program.Type)

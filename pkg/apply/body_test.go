@@ -6,9 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 func TestDocument(t *testing.T) {
@@ -52,9 +53,7 @@ func TestDocument(t *testing.T) {
 		t.Run(tc.reason, func(t *testing.T) {
 			before, _ := encode(tc.obj)
 			got := document(tc.target, tc.obj, types.UID(tc.uid), tc.rv)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("document (-want +got):\n%s", diff)
-			}
+			must.Same(t, tc.want, got, "document")
 			if after, _ := encode(tc.obj); string(after) != string(before) {
 				t.Errorf("the given object was changed from %s to %s", before, after)
 			}
@@ -113,9 +112,7 @@ func TestEncodeRefuses(t *testing.T) {
 			if !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("the error is %q, want it to say %q", err, tc.want)
 			}
-			if got := Classify(err).Reason; got != ReasonUnencodable {
-				t.Errorf("classified %s, want %s", got, ReasonUnencodable)
-			}
+			must.Same(t, ReasonUnencodable, Classify(err).Reason, "classified")
 		})
 	}
 }
@@ -142,7 +139,5 @@ func FuzzEncode(f *testing.F) {
 }
 
 func TestPointer(t *testing.T) {
-	if got, want := pointer([]string{"metadata", "labels", "a.b/c~1"}), "/metadata/labels/a.b~1c~01"; got != want {
-		t.Errorf("the pointer is %s, want %s", got, want)
-	}
+	must.Same(t, "/metadata/labels/a.b~1c~01", pointer([]string{"metadata", "labels", "a.b/c~1"}), "the pointer")
 }

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
@@ -122,9 +123,7 @@ func TestClassifyMeaning(t *testing.T) {
 func TestNotFoundOfNamespaceItself(t *testing.T) {
 	ns := Target{GVR: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Name: "apps"}
 	err := &Error{Target: ns, Err: apierrors.NewNotFound(ns.GVR.GroupResource(), "apps")}
-	if got := Classify(err).Reason; got != ReasonNotFound {
-		t.Errorf("a missing namespace that was itself the object is %s, want %s", got, ReasonNotFound)
-	}
+	must.Same(t, ReasonNotFound, Classify(err).Reason, "a missing namespace that was itself the object")
 	if !objectNotFound(err.Err, ns) {
 		t.Error("a missing namespace that was itself the object is not seen as the object")
 	}
@@ -177,9 +176,7 @@ func TestShorten(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.reason, func(t *testing.T) {
 			got := shorten(tc.in, tc.limit)
-			if got != tc.want {
-				t.Errorf("shorten gave %q, want %q", got, tc.want)
-			}
+			must.Same(t, tc.want, got, "shorten gave")
 			if n := len([]rune(got)); n > tc.limit {
 				t.Errorf("%q has %d characters, over %d", got, n, tc.limit)
 			}
@@ -251,8 +248,6 @@ func TestMessagesHaveOneOrder(t *testing.T) {
 
 func TestCode(t *testing.T) {
 	for err, want := range map[error]int{nil: http.StatusOK, apierrors.NewUnauthorized("x"): 401, io.EOF: 0} {
-		if got := code(err); got != want {
-			t.Errorf("the code of %v is %d, want %d", err, got, want)
-		}
+		must.Same(t, want, code(err), "the code of", err)
 	}
 }

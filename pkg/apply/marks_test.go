@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,9 +29,7 @@ func TestFinalizer(t *testing.T) {
 	if got, want := added.GetFinalizers(), []string{"example.com/first", "example.com/second"}; !slices.Equal(got, want) {
 		t.Errorf("finalizers are %v, want %v", got, want)
 	}
-	if got := entry(added, ours, metav1.ManagedFieldsOperationApply, ""); got != before {
-		t.Errorf("our Apply entry is %s, was %s", got, before)
-	}
+	must.Same(t, before, entry(added, ours, metav1.ManagedFieldsOperationApply, ""), "our Apply entry")
 	if field(t, added, "data", "mine") != "1" {
 		t.Error("adding a finalizer dropped what was applied")
 	}
@@ -151,12 +148,8 @@ func TestRelease(t *testing.T) {
 	f.requests = nil
 	must.Get(f.c.Release(t.Context(), tg, live, marks)).In(t)
 	got := f.get(tg)
-	if diff := cmp.Diff(map[string]string{"keep": "1", "theirs": "1"}, got.GetLabels()); diff != "" {
-		t.Errorf("labels (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string]string{"keep": "1"}, got.GetAnnotations()); diff != "" {
-		t.Errorf("annotations (-want +got):\n%s", diff)
-	}
+	must.Same(t, map[string]string{"keep": "1", "theirs": "1"}, got.GetLabels(), "labels")
+	must.Same(t, map[string]string{"keep": "1"}, got.GetAnnotations(), "annotations")
 	var uids []types.UID
 	for _, o := range got.GetOwnerReferences() {
 		uids = append(uids, o.UID)
@@ -164,9 +157,7 @@ func TestRelease(t *testing.T) {
 	if want := []types.UID{first, last}; !slices.Equal(uids, want) {
 		t.Errorf("owners are %v, want %v", uids, want)
 	}
-	if diff := cmp.Diff(map[string]any{"mine": "1"}, field(t, got, "data")); diff != "" {
-		t.Errorf("data (-want +got):\n%s", diff)
-	}
+	must.Same[any](t, map[string]any{"mine": "1"}, field(t, got, "data"), "data")
 	if m := managers(got); !slices.Equal(m, []string{"other Update "}) {
 		t.Errorf("managers are %v, want the other alone", m)
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,9 +38,7 @@ func TestApplyStatus(t *testing.T) {
 	if want := []string{"apply widgets.tools.example.com/status 200"}; !slices.Equal(f.requests, want) {
 		t.Errorf("the observer heard %v, want %v", f.requests, want)
 	}
-	if got := entry(out, ours, metav1.ManagedFieldsOperationApply, ""); got != main {
-		t.Errorf("what we own of the main resource is %s, was %s", got, main)
-	}
+	must.Same(t, main, entry(out, ours, metav1.ManagedFieldsOperationApply, ""), "what we own of the main resource")
 	if entry(out, ours, metav1.ManagedFieldsOperationApply, "status") == "" {
 		t.Errorf("the status has no entry of its own: %v", managers(out))
 	}
@@ -52,15 +49,11 @@ func TestApplyStatus(t *testing.T) {
 	// Our list is that of the last apply; items of others are merged by key and stay.
 	out = must.Get(f.applyStatus(tg, made.GetUID(), map[string]any{"conditions": conditions("Ready")})).In(t)
 	want := map[string]any{"conditions": conditions("Theirs", "Ready")}
-	if diff := cmp.Diff(want, field(t, out, "status")); diff != "" {
-		t.Errorf("status (-want +got):\n%s", diff)
-	}
+	must.Same[any](t, want, field(t, out, "status"), "status")
 	// An apply of the main resource does not change the status, even if it contains one.
 	out = f.apply(tg, made.GetUID(),
 		`{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: a}, spec: {text: x}, status: {phase: Down}}`)
-	if diff := cmp.Diff(want, field(t, out, "status")); diff != "" {
-		t.Errorf("status after an apply of the main resource (-want +got):\n%s", diff)
-	}
+	must.Same[any](t, want, field(t, out, "status"), "status after an apply of the main resource")
 }
 
 func TestApplyStatusWithoutSubresource(t *testing.T) {
@@ -139,12 +132,8 @@ func TestPatchStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(status, field(t, out, "status")); diff != "" {
-		t.Errorf("status (-want +got):\n%s", diff)
-	}
-	if got := entry(out, ours, metav1.ManagedFieldsOperationApply, ""); got != main {
-		t.Errorf("what we own of the main resource is %s, was %s", got, main)
-	}
+	must.Same[any](t, status, field(t, out, "status"), "status")
+	must.Same(t, main, entry(out, ours, metav1.ManagedFieldsOperationApply, ""), "what we own of the main resource")
 	_, err = f.c.PatchStatus(t.Context(), tg, true, made.GetResourceVersion(), made.GetUID(), status)
 	expectError(t, err, ErrConflict, ReasonChanged)
 
@@ -153,9 +142,7 @@ func TestPatchStatus(t *testing.T) {
 		t.Errorf("a patch that changes nothing wrote something: %v", err)
 	}
 	out = must.Get(f.c.PatchStatus(t.Context(), tg, true, out.GetResourceVersion(), made.GetUID(), map[string]any{"phase": nil})).In(t)
-	if diff := cmp.Diff(map[string]any{"conditions": conditions("Ready")}, field(t, out, "status")); diff != "" {
-		t.Errorf("nil removes a field (-want +got):\n%s", diff)
-	}
+	must.Same[any](t, map[string]any{"conditions": conditions("Ready")}, field(t, out, "status"), "nil removes a field")
 }
 
 // TestUndeclaredStatus: an apply of an undeclared field is refused, a merge patch drops it and so still writes the conditions.
@@ -170,7 +157,5 @@ func TestUndeclaredStatus(t *testing.T) {
 	messageContains(t, err, "writing the status of widgets.tools.example.com", ".status.nope: field not declared in schema")
 
 	out := must.Get(f.c.PatchStatus(t.Context(), tg, true, made.GetResourceVersion(), made.GetUID(), status)).In(t)
-	if diff := cmp.Diff(map[string]any{"conditions": conditions("Ready")}, field(t, out, "status")); diff != "" {
-		t.Errorf("status (-want +got):\n%s", diff)
-	}
+	must.Same[any](t, map[string]any{"conditions": conditions("Ready")}, field(t, out, "status"), "status")
 }

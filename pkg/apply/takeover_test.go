@@ -3,9 +3,10 @@ package apply
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // TestWithFieldsTakenOver merges entries without a server.
@@ -43,18 +44,14 @@ func TestWithFieldsTakenOver(t *testing.T) {
 			}
 			live := object(test.have)
 			got := WithFieldsTakenOver(live, "operator", []string{"helm", "kubectl", "operator"})
-			if diff := cmp.Diff(object(test.have).Object, live.Object); diff != "" {
-				t.Errorf("the object was changed: %s", diff)
-			}
+			must.Same(t, object(test.have).Object, live.Object, "the object was changed")
 			if test.want == "" {
 				if got != live {
 					t.Error("nothing was taken over, and yet it is another object")
 				}
 				return
 			}
-			if diff := cmp.Diff(object(test.want).Object, got.Object); diff != "" {
-				t.Error(diff)
-			}
+			must.Same(t, object(test.want).Object, got.Object)
 		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corollary-dev/corollary/internal/must"
@@ -22,9 +21,7 @@ func TestLeavingOut(t *testing.T) {
 		f := setupFor(t, testkit.Config(t))
 		tg := f.target(configMaps, "a")
 		out := f.apply(tg, f.create(tg, with).GetUID(), without)
-		if diff := cmp.Diff(map[string]any{"keep": "1"}, field(t, out, "data")); diff != "" {
-			t.Errorf("data (-want +got):\n%s", diff)
-		}
+		must.Same[any](t, map[string]any{"keep": "1"}, field(t, out, "data"), "data")
 	})
 	t.Run("co-owned: stays, and nothing says so", func(t *testing.T) {
 		f := setupFor(t, testkit.Config(t))
@@ -38,9 +35,7 @@ func TestLeavingOut(t *testing.T) {
 		if field(t, out, "data", "drop") != "1" {
 			t.Error("a co-owned field was removed")
 		}
-		if got, want := entry(out, ours, metav1.ManagedFieldsOperationApply, ""), `{"f:data":{"f:keep":{}}}`; got != want {
-			t.Errorf("we own %s, want %s", got, want)
-		}
+		must.Same(t, `{"f:data":{"f:keep":{}}}`, entry(out, ours, metav1.ManagedFieldsOperationApply, ""), "we own")
 	})
 	t.Run("with a default: reset", func(t *testing.T) {
 		f := setupFor(t, testkit.Config(t))

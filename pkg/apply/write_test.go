@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -114,9 +113,7 @@ func TestApplyNeedsTheUID(t *testing.T) {
 	} {
 		expectError(t, apply(), ErrReplaced, ReasonReplaced)
 	}
-	if diff := cmp.Diff(map[string]any{"theirs": "1"}, field(t, f.get(tg), "data")); diff != "" {
-		t.Errorf("another object that took the name was changed (-want +got):\n%s", diff)
-	}
+	must.Same[any](t, map[string]any{"theirs": "1"}, field(t, f.get(tg), "data"), "another object that took the name was changed")
 	if _, err := f.c.Apply(t.Context(), tg, "", first.Object); err == nil {
 		t.Error("an apply without a uid was sent")
 	}
@@ -128,12 +125,8 @@ func TestApplyIsAdoption(t *testing.T) {
 	tg := f.target(configMaps, "a")
 	theirs := testkit.Apply(t, f.ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "0", theirs: "1"}}`)
 	out := f.apply(tg, theirs.GetUID(), configMap)
-	if diff := cmp.Diff(map[string]any{"mine": "1", "theirs": "1"}, field(t, out, "data")); diff != "" {
-		t.Errorf("adopted data (-want +got):\n%s", diff)
-	}
-	if got, want := entry(out, ours, metav1.ManagedFieldsOperationApply, ""), `{"f:data":{"f:mine":{}}}`; got != want {
-		t.Errorf("we own %s, want %s", got, want)
-	}
+	must.Same[any](t, map[string]any{"mine": "1", "theirs": "1"}, field(t, out, "data"), "adopted data")
+	must.Same(t, `{"f:data":{"f:mine":{}}}`, entry(out, ours, metav1.ManagedFieldsOperationApply, ""), "we own")
 }
 
 func TestApplyIsNeverSentManagedFields(t *testing.T) {
@@ -183,9 +176,7 @@ func TestLongestKey(t *testing.T) {
 	free := map[string]any{strings.Repeat("k", maxKey): "v"}
 	out := must.Get(f.c.Create(t.Context(), f.target(widgets, "a"), map[string]any{
 		"apiVersion": "tools.example.com/v1", "kind": "Widget", "spec": map[string]any{"free": free}})).In(t)
-	if diff := cmp.Diff(free, field(t, out, "spec", "free")); diff != "" {
-		t.Errorf("stored (-sent +stored):\n%s", diff)
-	}
+	must.Same[any](t, free, field(t, out, "spec", "free"), "stored (-sent +stored)")
 }
 
 // TestOneNameTwice: why the main resource is applied as a whole: a second apply by one manager removes the fields of the first.
@@ -211,9 +202,7 @@ func TestApplyNumbersAndText(t *testing.T) {
 	}
 	obj := map[string]any{"apiVersion": "tools.example.com/v1", "kind": "Widget", "spec": spec}
 	out := must.Get(f.c.Create(t.Context(), tg, obj)).In(t)
-	if diff := cmp.Diff(spec, field(t, out, "spec")); diff != "" {
-		t.Errorf("stored (-sent +stored):\n%s", diff)
-	}
+	must.Same[any](t, spec, field(t, out, "spec"), "stored (-sent +stored)")
 	if _, ok := obj["metadata"]; ok {
 		t.Error("the given object was changed")
 	}
@@ -243,18 +232,10 @@ func TestNull(t *testing.T) {
 	expectError(t, err, ErrConflict, ReasonChanged)
 
 	out := must.Get(f.c.Null(t.Context(), tg, live.GetUID(), live.GetResourceVersion(), paths)).In(t)
-	if diff := cmp.Diff(map[string]any{"mine": "1"}, field(t, out, "data")); diff != "" {
-		t.Errorf("data (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string]string{"mine": "1"}, out.GetLabels()); diff != "" {
-		t.Errorf("labels (-want +got):\n%s", diff)
-	}
-	if got := entry(out, ours, metav1.ManagedFieldsOperationApply, ""); got != before {
-		t.Errorf("our entry is %s, was %s", got, before)
-	}
-	if got := entry(out, ours, metav1.ManagedFieldsOperationUpdate, ""); got != "" {
-		t.Errorf("a patch of nulls made an Update entry of ours: %s", got)
-	}
+	must.Same[any](t, map[string]any{"mine": "1"}, field(t, out, "data"), "data")
+	must.Same(t, map[string]string{"mine": "1"}, out.GetLabels(), "labels")
+	must.Same(t, before, entry(out, ours, metav1.ManagedFieldsOperationApply, ""), "our entry")
+	must.Same(t, "", entry(out, ours, metav1.ManagedFieldsOperationUpdate, ""), "a patch of nulls made an Update entry of ours")
 
 	// The same with a value, which is why Null accepts none.
 	out = testkit.Patch(t, configMaps, f.ns, "a", ours, `{"data": {"mine": "2"}}`)

@@ -46,9 +46,7 @@ func TestRoundTrip(t *testing.T) {
 		if fmt.Sprint(plan.Definitions) != "["+w.name()+"]" {
 			t.Errorf("the plan is %+v", plan)
 		}
-		if after := w.contents(); after != before {
-			t.Errorf("before:\n%s\nafter:\n%s", before, after)
-		}
+		must.Same(t, before, w.contents(), "before:", before, "after")
 		plan, result, err = run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
 		if err != nil || plan.Kinds[0].Equal != 3 || plan.Kinds[1].Equal != 6 || result.Created+result.Finished > 0 {
 			t.Errorf("again: %+v %+v: %v", plan, result, err)

@@ -134,9 +134,7 @@ func TestDryRunReplaces(t *testing.T) {
 		!strings.Contains(result.Changed[0].String(), "default/a: .spec.old is lost") {
 		t.Errorf("the result is %+v: %v", result, err)
 	}
-	if got := m.spec("a"); got != `{"count":0}` {
-		t.Errorf("the object is %s", got)
-	}
+	must.Same(t, `{"count":0}`, m.spec("a"), "the object")
 }
 
 // Into a changed schema, a dry run says what the restore does: the API server refuses one object, and drops a field of the others.

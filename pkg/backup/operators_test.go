@@ -354,9 +354,7 @@ func TestRestoreWithCurrentNames(t *testing.T) {
 			if len(result.Refused)+len(result.Changed) > 0 || strings.Join(plan.Notes, "\n") != row.notes {
 				t.Errorf("%+v, %+v", plan, result)
 			}
-			if got := o.contents(); got != want {
-				t.Errorf("restored is\n%s\nwant\n%s", got, want)
-			}
+			must.Same(t, want, o.contents(), "restored")
 			if _, again := o.run(o.restore(path, backup.Fail, row.now)); again.Created+again.Finished+len(again.Refused) > 0 {
 				t.Errorf("again: %+v", again)
 			}

@@ -167,9 +167,7 @@ func TestEmptyValues(t *testing.T) {
 	if err != nil || result.Replaced != 1 || len(result.Changed)+len(result.Refused) > 0 {
 		t.Errorf("the result is %+v: %v", result, err)
 	}
-	if after := m.spec("a"); after != before {
-		t.Errorf("restored is %s, want %s", after, before)
-	}
+	must.Same(t, before, m.spec("a"), "restored")
 }
 
 // A random value that a random change makes another one is found, and what is restored is what was there, to the byte.
@@ -202,9 +200,7 @@ func TestExactValues(t *testing.T) {
 		t.Errorf("the result is %+v: %v", result, err)
 	}
 	for name, spec := range before {
-		if got, want := m.spec(name), asJSON(t, spec); got != want {
-			t.Errorf("%s is %s, want %s", name, got, want)
-		}
+		must.Same(t, asJSON(t, spec), m.spec(name), name)
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/canonical"
 )
@@ -83,18 +81,12 @@ func TestForm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := deepCopy(test.in)
 			got := form(t, test.in)
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("%s:\n%s", test.reason, diff)
-			}
+			must.Same(t, test.want, got, test.reason)
 			if f, ok := got["negativeZero"].(float64); ok && math.Signbit(f) {
 				t.Errorf("%s: -0.0 is left", test.reason)
 			}
-			if diff := cmp.Diff(before, test.in); diff != "" {
-				t.Errorf("the input was changed:\n%s", diff)
-			}
-			if diff := cmp.Diff(got, form(t, got)); diff != "" {
-				t.Errorf("canonical of canonical differs:\n%s", diff)
-			}
+			must.Same[any](t, before, test.in, "the input was changed")
+			must.Same(t, got, form(t, got), "canonical of canonical")
 		})
 	}
 }

@@ -48,9 +48,7 @@ func TestHashStaysTheSame(t *testing.T) {
 		canonical.SHA1:   "v1-h8flmdkccerirgpsf9appqoecln31faq",
 		canonical.MD5:    "v1-6rtdvm5sseamcqq7hl1g4pltm0",
 	} {
-		if got := canonical.Hash(a, obj); got != want {
-			t.Errorf("%s: %s, want %s", a, got, want)
-		}
+		must.Same(t, want, canonical.Hash(a, obj), a)
 	}
 }
 

@@ -92,8 +92,6 @@ func runCase(t *testing.T, file string) {
 			continue
 		}
 		got := must.Get(yaml.Marshal(obj)).In(t)
-		if diff := cmp.Diff(string(f.Data), string(got)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", f.Name, diff)
-		}
+		must.Same(t, string(f.Data), string(got), f.Name)
 	}
 }

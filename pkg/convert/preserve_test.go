@@ -233,9 +233,7 @@ func TestPreservedOneByOne(t *testing.T) {
 		must.Do(t, c.Convert(t.Context(), obj, "v1beta1"))
 		obj["spec"].(map[string]any)["replicas"] = row.replicas
 		must.Do(t, c.Convert(t.Context(), obj, "v1"))
-		if got := fmt.Sprint(obj["spec"]); got != row.want {
-			t.Errorf("it is %s, not %s", got, row.want)
-		}
+		must.Same(t, row.want, fmt.Sprint(obj["spec"]), "it")
 	}
 }
 

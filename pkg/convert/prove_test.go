@@ -97,9 +97,7 @@ func TestProve(t *testing.T) {
 					counter += pair.Counterexample.Problem + "\n"
 					t.Logf("%s by %s after %d: %s: %v", pair.From, pair.Via, pair.Objects, pair.Counterexample.Problem, pair.Counterexample.Object)
 				}
-				if pair.ByConstruction != row.Exact {
-					t.Errorf("%s by %s: by construction: %t", pair.From, pair.Via, pair.ByConstruction)
-				}
+				must.Same(t, row.Exact, pair.ByConstruction, pair.From, "by", pair.Via, "by construction")
 			}
 			if text := strings.Join(proof.Unproven, "\n"); (row.Unproven == "") != (text == "") || !strings.Contains(text, row.Unproven) {
 				t.Errorf("not proven: %q, want %q", text, row.Unproven)

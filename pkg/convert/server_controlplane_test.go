@@ -104,18 +104,12 @@ spokes:
 		_ = unstructured.SetNestedField(u.Object, "only here", "spec", "old")
 	})
 	now := testkit.Get(t, current, ns, "x")
-	if got := fmt.Sprint(now.Object["spec"]); got != "map[a:two limits:map[cpu:5 mode:fast]]" {
-		t.Errorf("after a change through v1beta1 v1 has %s", got)
-	}
+	must.Same(t, "map[a:two limits:map[cpu:5 mode:fast]]", fmt.Sprint(now.Object["spec"]), "after a change through v1beta1 v1")
 	testkit.Update(t, current, ns, "x", func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(u.Object, int64(9), "spec", "limits", "cpu")
 	})
-	if got := fmt.Sprint(testkit.Get(t, old, ns, "x").Object["spec"]); got != "map[a:two old:only here]" {
-		t.Errorf("after a change through v1 v1beta1 has %s", got)
-	}
-	if got := fmt.Sprint(testkit.Get(t, current, ns, "x").Object["spec"]); got != "map[a:two limits:map[cpu:9 mode:fast]]" {
-		t.Errorf("v1 has %s", got)
-	}
+	must.Same(t, "map[a:two old:only here]", fmt.Sprint(testkit.Get(t, old, ns, "x").Object["spec"]), "after a change through v1 v1beta1")
+	must.Same(t, "map[a:two limits:map[cpu:9 mode:fast]]", fmt.Sprint(testkit.Get(t, current, ns, "x").Object["spec"]), "v1")
 
 	// What an annotation says that the schema forbids is not put back.
 	testkit.Apply(t, ns, head("v1beta1", "forged")+"spec: {a: one}")
@@ -144,9 +138,7 @@ spokes:
 	says := func(u *unstructured.Unstructured) string {
 		return fmt.Sprint(u.Object["spec"], u.GetLabels(), u.GetAnnotations())
 	}
-	if got := says(testkit.Get(t, current, ns, "marked")); got != "map[a:two note:one tier:low] map[l:v] map[]" {
-		t.Errorf("in v1 it is %s", got)
-	}
+	must.Same(t, "map[a:two note:one tier:low] map[l:v] map[]", says(testkit.Get(t, current, ns, "marked")), "in v1 it")
 	testkit.Update(t, current, ns, "marked", func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(u.Object, "high", "spec", "tier")
 	})

@@ -3,7 +3,6 @@ package convert_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/must"
@@ -50,9 +49,7 @@ func TestSuggest(t *testing.T) {
 			var want conversion.Spoke
 			must.Do(t, yaml.Unmarshal([]byte(row.want), &want))
 			want.Version = "v1beta1"
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			must.Same(t, want, got)
 		})
 	}
 }
@@ -74,8 +71,6 @@ func TestSuspected(t *testing.T) {
 		got := suggest.Suspected(versions[0], versions[1])
 		want := []conversion.ConversionRule{}
 		must.Do(t, yaml.Unmarshal([]byte(row.want), &want))
-		if diff := cmp.Diff(want, append([]conversion.ConversionRule{}, got...)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", row.reason, diff)
-		}
+		must.Same(t, want, append([]conversion.ConversionRule{}, got...), row.reason)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
 
@@ -35,9 +34,7 @@ func TestLacking(t *testing.T) {
 		have := crdschema.Node{}
 		must.Do(t, yaml.Unmarshal([]byte(test.status), &have))
 		lacking, paths := crdschema.Lacking(wanted, storable(t, have))
-		if diff := cmp.Diff(test.paths, paths); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
-		}
+		must.Same(t, test.paths, paths, test.reason)
 		if (lacking == nil) != (test.paths == nil) {
 			t.Errorf("%s: got %v", test.reason, lacking)
 		}
@@ -63,7 +60,5 @@ func TestMergeCopies(t *testing.T) {
 	into := crdschema.Node{}
 	crdschema.Merge(into, from)
 	into["a"].(crdschema.Node)["b"] = "changed"
-	if diff := cmp.Diff(crdschema.Node{"a": crdschema.Node{"b": "c"}}, from); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	must.Same(t, crdschema.Node{"a": crdschema.Node{"b": "c"}}, from)
 }

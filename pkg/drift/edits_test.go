@@ -216,25 +216,19 @@ func (o *edited) checkEdit(at place, what string, after *unstructured.Unstructur
 			o.t.Errorf("%s: it is in sync, and yet an apply is refused: %v", what, err)
 			return false
 		}
-		if diff := o.changedBy(after, would); diff != "" {
-			o.t.Errorf("%s: it is in sync, and yet an apply would change it:\n%s", what, diff)
-		}
+		must.Same(o.t, "", o.changedBy(after, would), what, "it is in sync, and yet an apply would change it")
 		was, is := drift.Extras(o.live, o.desired, o.view.Exclusive), drift.Extras(after, o.desired, o.view.Exclusive)
 		if fmt.Sprint(was) != fmt.Sprint(is) { // the API server may add some
 			o.t.Errorf("%s: it is in sync, and yet it has more keys than it may: %v, at first %v", what, is, was)
 		}
-		if diff := o.lost(after); diff != "" {
-			o.t.Errorf("%s: it is in sync, and yet our values are others:\n%s", what, diff)
-		}
+		must.Same(o.t, "", o.lost(after), what, "it is in sync, and yet our values are others")
 		return false
 	}
 	repaired, err := o.client.Apply(o.t.Context(), o.target, l.UID, o.desired)
 	if err != nil || setOnce[o.kind.gvk.Kind+at.String()] != "" {
 		return true // a change that cannot be undone, such as one of an immutable field
 	}
-	if diff := o.lost(repaired); diff != "" {
-		o.t.Errorf("%s: it is drift, and an apply does not bring our values back:\n%s", what, diff)
-	}
+	must.Same(o.t, "", o.lost(repaired), what, "it is drift, and an apply does not bring our values back")
 	return true
 }
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,9 +45,7 @@ func TestLive(t *testing.T) {
 			{Kind: "ConfigMap", Name: "other", UID: "u-9"}},
 		Status: kstatus.InProgressStatus, StatusMessage: "Deployment generation is 7, but latest observed generation is 6",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Same(t, want, got)
 	v.Hash = drift.Key{Label: "hash"}
 	if got, _ = v.Live(object(t, deploymentText)); got.Hash != "by-label" {
 		t.Errorf("hash %q, want the label's", got.Hash)
@@ -67,9 +64,7 @@ func TestLiveOfAnotherOperator(t *testing.T) {
 	for hash, want := range map[string][]drift.OwnerRef{"v1-abc": nil,
 		"": {{Name: "default/s1 (annotation other.example.com/by)", UID: "0b7f2b0e-3f9c-4a53-9f0a-2f8f6f0d1c11", Controller: true}}} {
 		got := must.Get(v.Live(object(t, strings.Replace(text, "HASH", hash, 1)))).In(t)
-		if diff := cmp.Diff(want, got.Owners); diff != "" {
-			t.Errorf("with hash %q: %s", hash, diff)
-		}
+		must.Same(t, want, got.Owners, "with hash", hash)
 	}
 }
 
@@ -161,9 +156,7 @@ func TestTransform(t *testing.T) {
 	if !ok {
 		t.Fatalf("got a %T", once)
 	}
-	if diff := cmp.Diff(before, u); diff != "" {
-		t.Errorf("the object was changed:\n%s", diff)
-	}
+	must.Same(t, before, u, "the object was changed")
 	if twice, err := transform(live); err != nil || twice != any(live) {
 		t.Errorf("a second transform gives %v, %v", twice, err)
 	}
@@ -197,9 +190,7 @@ func TestLiveIsAnObject(t *testing.T) {
 		t.Errorf("kind %s, want %s", got, want)
 	}
 	twin := l.DeepCopyObject().(*drift.Live)
-	if diff := cmp.Diff(l, twin); diff != "" {
-		t.Errorf("the copy differs:\n%s", diff)
-	}
+	must.Same(t, l, twin, "the copy")
 	twin.Kept["spec"].(map[string]any)["replicas"] = int64(5)
 	twin.Owners[0].Name, twin.Initial[0].Value.(map[string]any)["replicas"] = "x", int64(5)
 	if l.Kept["spec"].(map[string]any)["replicas"] != int64(1) || l.Owners[0].Name != "web" ||
@@ -231,9 +222,7 @@ func TestViewID(t *testing.T) {
 	}
 	seen := map[string]string{}
 	for name, v := range views {
-		if other := seen[v.ID()]; other != "" {
-			t.Errorf("%s and %s have one ID", name, other)
-		}
+		must.Same(t, "", seen[v.ID()], name, "and", "have one ID")
 		seen[v.ID()] = name
 	}
 	a, b := drift.View{Keep: [][]string{{"a"}, {"b"}}}, drift.View{Keep: [][]string{{"b"}, {"a"}}}
@@ -258,12 +247,8 @@ func TestWithout(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			in := parse(t, test.in)
 			got := fieldpath.Without(in, []fieldpath.Path{fieldpath.MustParse(test.path)})
-			if diff := cmp.Diff(parse(t, test.want), got); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(parse(t, test.in), in); diff != "" {
-				t.Errorf("the input was changed:\n%s", diff)
-			}
+			must.Same(t, parse(t, test.want), got)
+			must.Same(t, parse(t, test.in), in, "the input was changed")
 		})
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -58,9 +56,7 @@ func TestPrevious(t *testing.T) {
 			l := must.Get(view.Live(object(t, strings.NewReplacer("LABELS", test.labels, "ANNOTATIONS", test.annotations, "ENTRIES",
 				test.entries).Replace(object1)))).In(t)
 			got := facts{l.Hash, l.OwnerMark, l.Managed, l.NeedsTakeover, l.HasPreviousNames, l.CoOwned}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
-			}
+			must.Same(t, test.want, got)
 		})
 	}
 	nothing := drift.View{Manager: "now"}
@@ -79,9 +75,7 @@ func TestTakeoverInitialFields(t *testing.T) {
 		"{apiVersion: apps/v1, kind: Deployment, metadata: {managedFields: [{manager: before, operation: Apply, fieldsV1: {'f:spec': "+
 			"{'f:replicas': {}}}}]}, spec: {replicas: 3}}"))).In(t)
 	want := []drift.InitialField{{Ours: true, Value: int64(3), Present: true}}
-	if diff := cmp.Diff(want, l.Initial); diff != "" {
-		t.Error(diff)
-	}
+	must.Same(t, want, l.Initial)
 }
 
 func TestTakeoverManagers(t *testing.T) {
@@ -94,8 +88,6 @@ func TestTakeoverManagers(t *testing.T) {
 		"before":            {drift.View{Previous: drift.Previous{Manager: "before"}}, []string{"before"}},
 		"before and others": {drift.View{Adopt: []string{"helm"}, Previous: drift.Previous{Manager: "before"}}, []string{"before", "helm"}},
 	} {
-		if diff := cmp.Diff(test.want, test.view.TakeoverManagers()); diff != "" {
-			t.Errorf("%s: %s", reason, diff)
-		}
+		must.Same(t, test.want, test.view.TakeoverManagers(), reason)
 	}
 }

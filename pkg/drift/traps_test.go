@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -103,9 +102,7 @@ func TestServerLost(t *testing.T) {
 	for _, f := range drift.LostFields(before, after, manager) {
 		got = append(got, f.Path.String()+" by "+f.Manager)
 	}
-	if diff := cmp.Diff([]string{".data.two by other"}, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Same(t, []string{".data.two by other"}, got)
 	if l := live(t, plain, after); l.P != drift.Desired(less, plain) {
 		t.Error("a field that we gave up counts as drift")
 	}
@@ -124,9 +121,7 @@ func TestServerTakenBack(t *testing.T) {
 	if lives != (len(lost) > 0) {
 		t.Errorf("two lives on: %v, lost: %v", lives, lost)
 	}
-	if live(t, plain, before).CoOwned != lives {
-		t.Errorf("two lives on: %v, co-owned before: %v", lives, live(t, plain, before).CoOwned)
-	}
+	must.Same(t, lives, live(t, plain, before).CoOwned, "two lives on:", lives, "co-owned before")
 }
 
 // TestServerExclusive: nulls remove what others added and keep our entry, so that the object is in sync at once.

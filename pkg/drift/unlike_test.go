@@ -52,9 +52,7 @@ func TestUnlikeNew(t *testing.T) {
 			}
 			got = append(got, f.Path.String()+" "+owner)
 		}
-		if text := strings.Join(got, ", "); text != row.want {
-			t.Errorf("%s: %q, want %q", row.reason, text, row.want)
-		}
+		must.Same(t, row.want, strings.Join(got, ", "), row.reason)
 	}
 }
 
@@ -94,8 +92,6 @@ func TestShape(t *testing.T) {
 		{"a field less", `{a: x, b: {image: "i:1", type: A}}`, `{"f:a": {}, "f:b": {"f:type": {}}}`, false},
 		{"a field of others", `{a: x, b: {image: "i:1", type: A}, c: 1}`, owned, true},
 	} {
-		if same := shape(row.spec, row.owned) == first; same != row.same {
-			t.Errorf("%s: the shape is the same: %v", row.reason, same)
-		}
+		must.Same(t, row.same, shape(row.spec, row.owned) == first, row.reason, "the shape is the same")
 	}
 }

@@ -90,9 +90,7 @@ func TestInputWaits(t *testing.T) {
 			applySettings(t, ns, "red", "crimson")
 			waitData(t, ns, "a-copy", "color", "crimson")
 			data, _, _ := unstructured.NestedString(testkit.Get(t, configMaps, ns, "a-copy").Object, "data", "greeting")
-			if data != "hello" {
-				t.Errorf("the parameter is %q", data)
-			}
+			must.Same(t, "hello", data, "the parameter")
 		}))
 	}
 }
@@ -186,9 +184,7 @@ func TestManyReadersOfOneInput(t *testing.T) {
 				}
 			}
 		}
-		if watched != 1 {
-			t.Errorf("%d watches for one input", watched)
-		}
+		must.Same(t, 1, watched, "watches for one input")
 
 		counter.Reset()
 		open := gate.shut()
@@ -277,9 +273,7 @@ downstreams:
 		db.exec("UPDATE users SET team = 'b' WHERE id = 10")
 		waitData(t, ns, "a", "users", "ann ")
 		waitData(t, ns, "b", "users", "bob al ")
-		if n := writes() - made; n != 2 {
-			t.Errorf("a row that moves from one list to another makes %d writes", n)
-		}
+		must.Same(t, 2, writes()-made, "a row that moves from one list to another makes", "writes")
 		db.exec("ALTER TABLE users RENAME TO people")
 		waitState(t, name, "SourceFailed")
 		isRepaired(t, ns, "a", "users", "ann ")

@@ -276,9 +276,7 @@ func (c *likeNewChange) check(t *testing.T, ns, object, after string, dryRuns in
 	case live == nil:
 		t.Errorf("there is no object: %s", after)
 	case reflect.DeepEqual(withoutMetadata(live), withoutMetadata(c.created)):
-		if after != "" {
-			t.Errorf("it is like a new object, and the status says: %s", after)
-		}
+		must.Same(t, "", after, "it is like a new object, and the status")
 		if c.onlyValue && dryRuns > 0 {
 			t.Errorf("%d dry-run creates after a change of a value", dryRuns)
 		}

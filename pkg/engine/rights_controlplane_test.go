@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -236,9 +235,7 @@ func TestSurveyOfAdoptedDeployment(t *testing.T) {
 			start(t, testkit.Config(t), conf).ready()
 			waitThat(t, widgets, ns, "a", func(u *obj) bool { return len(downstreamsOf(u)) == 1 })
 			live := testkit.Get(t, deployments, ns, "a")
-			if diff := cmp.Diff(asked(live), asked(c.After)); diff != "" {
-				t.Errorf("%s: the survey reports other changes than those made (-made +reported):\n%s", row.reason, diff)
-			}
+			must.Same(t, asked(live), asked(c.After), row.reason, "the survey reports other changes than those made (-made +reported)")
 			if n, _, _ := unstructured.NestedInt64(live.Object, "spec", "progressDeadlineSeconds"); n != 600 || live.GetLabels()["other"] != "stays" || live.GetAnnotations()["theirs"] != "" {
 				t.Errorf("%s: it has come to be %v", row.reason, live.Object)
 			}

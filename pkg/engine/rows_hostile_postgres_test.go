@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -143,9 +142,7 @@ func TestPostgresHostileValues(t *testing.T) {
 		}
 	}
 	const statement = "UPDATE hostile SET state = $1, message = $2, ready = $3 WHERE id = $4"
-	if all := server.Exec("SELECT DISTINCT statement FROM executed"); all != statement {
-		t.Errorf("executed: %s", all)
-	}
+	must.Same(t, statement, server.Exec("SELECT DISTINCT statement FROM executed"), "executed")
 }
 
 func insertHostile(t *testing.T, server *postgres.Server, rows []hostileRow) {
@@ -181,15 +178,9 @@ func checkHostile(t *testing.T, ns, name string, r hostileRow) {
 	if len(tag) > 1000 {
 		tag = tag[:1000]
 	}
-	if diff := cmp.Diff(want, data); diff != "" {
-		t.Errorf("%.2000s", diff)
-	}
-	if diff := cmp.Diff(made, have); diff != "" {
-		t.Errorf("%.2000s", diff)
-	}
-	if diff := cmp.Diff(map[string]string{"label": "good", name + ".example.com/managed": "yes"}, cm.GetLabels()); diff != "" {
-		t.Error(diff)
-	}
+	must.Same(t, want, data)
+	must.Same(t, made, have)
+	must.Same(t, map[string]string{"label": "good", name + ".example.com/managed": "yes"}, cm.GetLabels())
 	keys := slices.Sorted(maps.Keys(cm.GetAnnotations()))
 	all := []string{name + ".example.com/hash", name + ".example.com/owner", "example.com/tag"}
 	slices.Sort(all)

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -132,9 +133,7 @@ func TestRows(t *testing.T) {
 		hostile := waitData(t, ns, "hostile", "key", "}}\n- {{ .x }}: 'x")
 		for mark, cm := range map[string]*unstructured.Unstructured{"/a%2Fb%20%22c%22:%20%7Bx%7D/" + name + ":a%2Fb%20%22c%22:%20%7Bx%7D": hostile,
 			"/2/" + name + ":2": testkit.Get(t, configMaps, ns, app(2))} {
-			if have := cm.GetAnnotations()[name+".example.com/owner"]; have != mark {
-				t.Errorf("the owner mark is %q, want %q", have, mark)
-			}
+			must.Same(t, mark, cm.GetAnnotations()[name+".example.com/owner"], "the owner mark")
 		}
 		writes := func() int {
 			return counts.Mutating(func(r testkit.Request) bool { return r.Resource != "events" })
@@ -142,9 +141,7 @@ func TestRows(t *testing.T) {
 		before := writes()
 		db.exec(`UPDATE apps SET data = '{"key": "two"}' WHERE id = 2`)
 		waitData(t, ns, app(2), "key", "two")
-		if made := writes() - before; made != 1 {
-			t.Errorf("a changed row makes %d writes", made)
-		}
+		must.Same(t, 1, writes()-before, "a changed row makes", "writes")
 		testkit.Patch(t, configMaps, ns, app(3), "somebody", `{"data": {"key": "drifted"}}`)
 		waitData(t, ns, app(3), "key", "one")
 		waitEvent(t, "default", name, "Repaired", "row 3: ConfigMap "+ns+"/app-3 repaired")

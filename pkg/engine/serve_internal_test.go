@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -41,15 +42,11 @@ func TestReconciledOnce(t *testing.T) {
 	}
 	working.Wait()
 	s.queue.ShutDown()
-	if handed != upstreams {
-		t.Errorf("%d upstreams were handed to a worker %d times", upstreams, handed)
-	}
+	must.Same(t, upstreams, handed, upstreams, "upstreams were handed to a worker", "times")
 }
 
 // A mistake of this program in one reconciliation ends that look and nothing else.
 func TestPanicIsSurvived(t *testing.T) {
 	s := &session{operator: &runner{name: t.Name(), log: logr.Discard()}, reconciler: &reconcile.Reconciler{}} // without a pipeline every reconciliation fails
-	if after := s.reconcileRecovering(t.Context(), operator.Ref{Name: "a"}); after != afterPanic {
-		t.Errorf("it is looked at again after %s, not %s", after, afterPanic)
-	}
+	must.Same(t, afterPanic, s.reconcileRecovering(t.Context(), operator.Ref{Name: "a"}), "it is looked at again after")
 }

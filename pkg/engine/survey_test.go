@@ -79,9 +79,7 @@ func (s surveyed) says(name string) string {
 
 func (s surveyed) expect(t *testing.T, name, want string) *preview.Finding {
 	t.Helper()
-	if have := s.says(name); have != want {
-		t.Errorf("of %s the survey says %q, want %q", name, have, want)
-	}
+	must.Same(t, want, s.says(name), "of", name, "the survey")
 	return s[name]
 }
 
@@ -267,9 +265,7 @@ func TestSurveyKeepsTheShard(t *testing.T) {
 		has := testkit.Get(t, configMaps, ns, "a").GetLabels()[name+".example.com/shard"]
 		conf = strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: other}", 1)
 		change := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, conf).expect(t, "a", "update a").Changes[0]
-		if is := change.After.GetLabels()[name+".example.com/shard"]; is != has {
-			t.Errorf("afterwards, the label of the shard %q is %q", has, is)
-		}
+		must.Same(t, has, change.After.GetLabels()[name+".example.com/shard"], "afterwards, the label of the shard", has)
 		for _, d := range change.Drift {
 			if strings.Contains(d.Path.String(), "example.com/shard") {
 				t.Errorf("it says that %s is to be %v", d.Path, d.Want)
@@ -345,9 +341,7 @@ func TestLeftInASharedNamespace(t *testing.T) {
 				}
 			}
 			for _, at := range left {
-				if at != row.want {
-					t.Errorf("%s: %s is said to be left", row.reason, at)
-				}
+				must.Same(t, row.want, at, row.reason, "is said to be left")
 			}
 			if row.want != "" && !strings.Contains(strings.Join(left, ","), row.want) {
 				t.Errorf("%s: %s is not said to be left: %v", row.reason, row.want, left)

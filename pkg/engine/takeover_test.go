@@ -128,9 +128,7 @@ func TestActivationToken(t *testing.T) {
 		}
 		token := func(want string) {
 			t.Helper()
-			if have := testkit.Get(t, configMaps, ns, "one").GetAnnotations()[key]; have != want {
-				t.Errorf("the token is %q, want %q", have, want)
-			}
+			must.Same(t, want, testkit.Get(t, configMaps, ns, "one").GetAnnotations()[key], "the token")
 		}
 		begin(7)
 		applyReady(t, ns, "one", "{data: {key: one}}")

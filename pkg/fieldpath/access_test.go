@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 func object(t *testing.T, s string) map[string]any {
@@ -94,9 +96,7 @@ func TestSet(t *testing.T) {
 			} else if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(object(t, tc.want), obj); d != "" {
-				t.Error(d)
-			}
+			must.Same(t, object(t, tc.want), obj)
 		})
 	}
 	if err := Set(map[string]any{}, nil, 1); err == nil {
@@ -124,12 +124,8 @@ func TestRemove(t *testing.T) {
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			obj := object(t, tc.obj)
-			if got := Remove(obj, MustParse(tc.path)); got != tc.gone {
-				t.Errorf("reported %v", got)
-			}
-			if d := cmp.Diff(object(t, tc.want), obj); d != "" {
-				t.Error(d)
-			}
+			must.Same(t, tc.gone, Remove(obj, MustParse(tc.path)), "reported")
+			must.Same(t, object(t, tc.want), obj)
 		})
 	}
 	if Remove(map[string]any{}, nil) {

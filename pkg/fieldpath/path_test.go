@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 func field(s string) Step { return Step{Kind: FieldStep, Field: s} }
@@ -55,9 +55,7 @@ func TestParse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Error(d)
-			}
+			must.Same(t, tc.want, got)
 			if tc.text == "" {
 				tc.text = tc.in
 			}
@@ -145,12 +143,8 @@ func TestPrefixes(t *testing.T) {
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			p, q := MustParse(tc.p), MustParse(tc.q)
-			if got := p.HasPrefix(q); got != tc.has {
-				t.Errorf("HasPrefix %v", got)
-			}
-			if got := p.Overlaps(q); got != tc.overlap {
-				t.Errorf("Overlaps %v", got)
-			}
+			must.Same(t, tc.has, p.HasPrefix(q), "HasPrefix")
+			must.Same(t, tc.overlap, p.Overlaps(q), "Overlaps")
 		})
 	}
 }
@@ -164,9 +158,7 @@ func TestChildSharesNothing(t *testing.T) {
 	if !x.Equal(MustParse(".a.b.x")) || x.Equal(y) || x.Equal(p) {
 		t.Error("Equal")
 	}
-	if got := (Path{}).String(); got != "." {
-		t.Errorf("empty path is %q", got)
-	}
+	must.Same(t, ".", (Path{}).String(), "empty path")
 }
 
 func FuzzParse(f *testing.F) {

@@ -193,9 +193,7 @@ func TestHealthOfTheCoreGroup(t *testing.T) {
 	f := &load.File{}
 	f.Metadata.Name, f.Watch, f.Status.Conditions.Ready = "a", config.Watch{APIVersion: "v1", Kind: "Service"}, "Ready"
 	list, _ := generate.HealthOf([]*load.File{f})
-	if key := list[0].ArgoCDKey(); key != "resource.customizations.health.Service" {
-		t.Errorf("the key is %s", key)
-	}
+	must.Same(t, "resource.customizations.health.Service", list[0].ArgoCDKey(), "the key")
 	script := must.Get(list[0].ArgoCD()).In(t)
 	for value, want := range map[string]struct {
 		argo string
@@ -207,9 +205,7 @@ func TestHealthOfTheCoreGroup(t *testing.T) {
 		if got, message := runLua(t, script, object); got != want.argo {
 			t.Errorf("Ready is %s: Argo CD: %s, %q; want %s", value, got, message, want.argo)
 		}
-		if got := fluxSays(t, list[0], object); got != want.flux {
-			t.Errorf("Ready is %s: Flux: %s, want %s", value, got, want.flux)
-		}
+		must.Same(t, want.flux, fluxSays(t, list[0], object), "Ready is", value, "Flux")
 	}
 }
 

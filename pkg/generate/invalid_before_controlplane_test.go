@@ -41,9 +41,7 @@ func TestInvalidBeforeThePolicy(t *testing.T) {
 		{"fixed", `{"spec": {"replicas": 20}}`, "", ""},
 		{"and broken again", `{"spec": {"replicas": 21}}`, "", "spec.replicas: Invalid value: at most 20 replicas"},
 	} {
-		if got := denial(t, d.patch(t, c.patch, strings.Fields(c.subresource)...), d.name+"-rules"); got != c.want {
-			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
-		}
+		must.Same(t, c.want, denial(t, d.patch(t, c.patch, strings.Fields(c.subresource)...), d.name+"-rules"), c.reason)
 	}
 	testkit.Delete(t, d.things(), d.namespace, "old")
 	for _, patch := range []string{`{"spec": {"replicas": 30}}`, `{"metadata": {"finalizers": null}}`} {

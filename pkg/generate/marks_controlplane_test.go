@@ -208,9 +208,7 @@ func TestMarks(t *testing.T) {
 	}
 	m.enforce()
 	for _, c := range creations {
-		if got := try(c.metadata); got != c.refused {
-			t.Errorf("%s: refused %v, want %v", c.reason, got, c.refused)
-		}
+		must.Same(t, c.refused, try(c.metadata), c.reason, "refused")
 	}
 	m.start()
 	m.deployment("not made", func(u *unstructured.Unstructured) bool { return u != nil })
@@ -245,9 +243,7 @@ func (m *marked) editing(plain string) {
 		live := testkit.Get(m.t, deployments, m.ns, "a")
 		patch := strings.ReplaceAll(m.fill(c.patch), "REFS", reference(live))
 		_, err := m.user.Patch(m.t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, strings.Fields(c.subresource)...)
-		if got := m.refused(err); got != c.refused {
-			m.t.Errorf("%s: refused %v, want %v", c.reason, got, c.refused)
-		}
+		must.Same(m.t, c.refused, m.refused(err), c.reason, "refused")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
@@ -76,9 +77,7 @@ func TestBatchCountsDeletionsOfSingleReaders(t *testing.T) {
 		for _, refs := range row.joins {
 			b.Join(refs)
 		}
-		if free := b.Note(one[0], row.counted, false); free != row.free {
-			t.Errorf("%s: free is %v", row.reason, free)
-		}
+		must.Same(t, row.free, b.Note(one[0], row.counted, false), row.reason, "free")
 		if got := b.tally.of(one[0]).Count; !row.free && got != row.sum {
 			t.Errorf("%s: counted is %+v, want %+v", row.reason, got, row.sum)
 		}
@@ -155,9 +154,7 @@ func TestBatchSpendsConfirmations(t *testing.T) {
 			b.Join(append(more, first...))
 			b.Note(more[0], deletion("gone"), false)
 			for _, ref := range first {
-				if free := b.Note(ref, deletion(row.again), false); free != row.free {
-					t.Errorf("%s: free is %t", row.reason, free)
-				}
+				must.Same(t, row.free, b.Note(ref, deletion(row.again), false), row.reason, "free")
 			}
 			if c := b.current().Sum(); c.left != 0 || c.Deleted != row.deleted {
 				t.Errorf("%s: %d deletions are counted, want %d; %d are left", row.reason, c.Deleted, row.deleted, c.left)

@@ -103,7 +103,5 @@ func TestOfflineMountedConfigMap(t *testing.T) {
 		must.Do(t, os.Symlink(target, filepath.Join(dir, link)))
 	}
 	source := must.Get(Offline(dir)).In(t)
-	if n := len(source.(*files).where); n != 2 {
-		t.Errorf("%d kinds found, want 2", n)
-	}
+	must.Same(t, 2, len(source.(*files).where), "kinds found, want 2")
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/cel/openapi/resolver"
 	"k8s.io/client-go/discovery"
@@ -52,9 +51,7 @@ func TestServerSchemas(t *testing.T) {
 			t.Errorf("%v: offline there is %v", k.GVK, err)
 			continue
 		}
-		if diff := cmp.Diff(asText(t, live), asText(t, offline.Schema)); diff != "" {
-			t.Errorf("%v (- live + offline):\n%s", k.GVK, diff)
-		}
+		must.Same(t, asText(t, live), asText(t, offline.Schema), k.GVK, "(- live + offline)")
 	}
 	if compared < 60 {
 		t.Errorf("only %d kinds were compared", compared)

@@ -98,9 +98,7 @@ func TestRunHoldsTheLeaseWhileThereIsWork(t *testing.T) {
 		if errors.As(err, &lost) != test.lost || !test.lost && !errors.Is(err, test.ends) || !test.taken && e.MayWrite() == nil {
 			t.Errorf("%s: it ended with %v", test.reason, err)
 		}
-		if holder := holderOf(t, client); holder != after {
-			t.Errorf("%s: %q holds the Lease in the end", test.reason, holder)
-		}
+		must.Same(t, after, holderOf(t, client), test.reason, "holds the Lease in the end")
 	}
 }
 

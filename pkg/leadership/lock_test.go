@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // stored is a Lease without an API server.
@@ -226,9 +228,7 @@ func TestStandbyBelievesHolders(t *testing.T) {
 		s, edited := standby{self: "self"}, held
 		s.observe(&held)
 		test.edit(&edited)
-		if free := s.observe(&edited); free != test.free {
-			t.Errorf("%s: free: %v", reason, free)
-		}
+		must.Same(t, test.free, s.observe(&edited), reason, "free")
 		s.since = s.since.Add(-15 * time.Second)
 		if !s.observe(&edited) {
 			t.Errorf("%s: still taken when the renewal has run out", reason)
@@ -237,9 +237,7 @@ func TestStandbyBelievesHolders(t *testing.T) {
 }
 
 func TestTimings(t *testing.T) {
-	if problem := DefaultTimings().Problem(); problem != "" {
-		t.Errorf("the defaults: %s", problem)
-	}
+	must.Same(t, "", DefaultTimings().Problem(), "the defaults")
 	for _, test := range []struct {
 		timings Timings
 		reason  string
@@ -368,9 +366,7 @@ func TestLockHandsOver(t *testing.T) {
 		if _, _, err := l.Get(t.Context()); err != nil || !*abandoned {
 			t.Errorf("hands over: %v: it goes on (%v)", handsOver, err)
 		}
-		if finishes := <-finished; finishes != handsOver {
-			t.Errorf("hands over: %v: what was begun may be finished: %v", handsOver, finishes)
-		}
+		must.Same(t, handsOver, <-finished, "hands over:", handsOver, "what was begun may be finished")
 		if free := lease.record.HolderIdentity == ""; free != handsOver || l.tenure.MayWrite() == nil {
 			t.Errorf("hands over: %v: the record has the holder %q", handsOver, lease.record.HolderIdentity)
 		}

@@ -96,9 +96,7 @@ func TestFiles(t *testing.T) {
 		for i := range names {
 			names[i], _ = filepath.Rel(dir, names[i])
 		}
-		if got := strings.Join(names, " "); got != row.want {
-			t.Errorf("%s: got %s, not %s", row.path, got, row.want)
-		}
+		must.Same(t, row.want, strings.Join(names, " "), row.path)
 	}
 	if _, err := manifest.Files(filepath.Join(dir, "none"), false); err == nil {
 		t.Error("a path that does not exist is no error")

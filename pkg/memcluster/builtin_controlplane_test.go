@@ -93,15 +93,11 @@ func compareBuiltin(t *testing.T, kind *kinds.Kind, document *unstructured.Unstr
 		t.Helper()
 		want := must.Get(do(testkit.Dynamic(t).Resource(kind.GVR).Namespace(ns))).In(t)
 		got := must.Get(do(memory.Resource(kind.GVR).Namespace(ns))).In(t)
-		if diff := cmp.Diff(owned(t, want), owned(t, got)); diff != "" {
-			t.Errorf("%s fields are owned otherwise (- API server, + memory):\n%s", when, diff)
-		}
+		must.Same(t, owned(t, want), owned(t, got), when, "fields are owned otherwise")
 		for _, key := range []string{"metadata", "status"} { // apiVersion was compared, the server sets the status
 			unstructured.RemoveNestedField(got.Object, key)
 		}
-		if where := extraValue("", got.Object, want.Object); where != "" {
-			t.Errorf("%s the object in memory has what the real one has not: %s", when, where)
-		}
+		must.Same(t, "", extraValue("", got.Object, want.Object), when, "the object in memory has what the real one has not")
 	}
 	apply := func(r dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
 		return r.Apply(t.Context(), document.GetName(), document, metav1.ApplyOptions{FieldManager: "operator", Force: true})

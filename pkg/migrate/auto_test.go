@@ -231,9 +231,7 @@ func TestAutoMetrics(t *testing.T) {
 			return objects == 2
 		})
 		a.look()
-		if got := fmt.Sprint(a.metric("corollary_migrated_objects_total")); got != "map[Refused:1 Rewritten:5]" {
-			t.Errorf("at the end, the metric is %v", got)
-		}
+		must.Same(t, "map[Refused:1 Rewritten:5]", fmt.Sprint(a.metric("corollary_migrated_objects_total")), "at the end, the metric")
 		if got := a.metric("corollary_migration_left_objects"); len(got) > 0 {
 			t.Errorf("no migration runs, and objects are left: %v", got)
 		}

@@ -108,9 +108,7 @@ func TestFillBesideOthers(t *testing.T) {
 			t.Errorf("the result is %+v: %v", r, err)
 		}
 		for name, want := range map[string]string{"written": "map[a:x b:ours o:map[p:theirs]]", "filled": "map[a:x b:theirs]"} {
-			if got := fmt.Sprint(k.get(name).Object["spec"]); got != want {
-				t.Errorf("%s is %s, not %s", name, got, want)
-			}
+			must.Same(t, want, fmt.Sprint(k.get(name).Object["spec"]), name)
 		}
 		if testkit.Find(t, k.resource("v1"), k.ns, "deleted") != nil {
 			t.Error("the deleted object is made again")

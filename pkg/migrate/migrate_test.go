@@ -303,9 +303,7 @@ func TestFill(t *testing.T) {
 		if p, r, err := run(t, m); err != nil || p.Lacking != 1 || r.Filled != 1 || r.Rewritten != 2 {
 			t.Fatalf("of the plan %+v, the result is %+v: %v", p, r, err)
 		}
-		if got := specs(); got != "map[a:1 b:1!] map[b:mine]" {
-			t.Errorf("the objects are %s", got)
-		}
+		must.Same(t, "map[a:1 b:1!] map[b:mine]", specs(), "the objects")
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
@@ -21,12 +22,8 @@ func TestErrorf(t *testing.T) {
 		{"an error of which nothing is known", "x: " + redact.NotQuoted, redact.Errorf("x: %w", errors.New("hunter2"))},
 		{"percent", "100%: …", redact.Errorf("100%%: %v", 1)},
 	} {
-		if got := redact.Text(row.err, ""); got != row.shown {
-			t.Errorf("%s: %q, want %q", row.reason, got, row.shown)
-		}
-		if got := redact.WithoutValues(row.err).Error(); got != row.shown {
-			t.Errorf("%s: shown as %q", row.reason, got)
-		}
+		must.Same(t, row.shown, redact.Text(row.err, ""), row.reason)
+		must.Same(t, row.shown, redact.WithoutValues(row.err).Error(), row.reason, "shown as")
 	}
 	if err := redact.WithoutValues(redact.Errorf("x: %w", io.EOF)); !errors.Is(err, io.EOF) {
 		t.Error("the chain is cut")
@@ -45,11 +42,7 @@ func TestPath(t *testing.T) {
 		"spec.containers\nhunter2":        "spec.containers…",
 		"data['a.example.com/key']":       "data['a.example.com/key']",
 	} {
-		if got := words.Path(path); got != want {
-			t.Errorf("%s is shown as %s, want %s", path, got, want)
-		}
+		must.Same(t, want, words.Path(path), path, "is shown as")
 	}
-	if got := redact.Words(nil).Path("data[x]"); got != "data[x]" {
-		t.Errorf("without words a path is shown as %s", got)
-	}
+	must.Same(t, "data[x]", redact.Words(nil).Path("data[x]"), "without words a path is shown as")
 }

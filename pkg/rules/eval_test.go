@@ -48,9 +48,7 @@ func evaluated(t *testing.T, env *Env, expr string) string {
 	if err != nil {
 		return "error: " + err.Error()
 	}
-	if diff := cmp.Diff(testObject(), vars.Self); diff != "" {
-		t.Errorf("the object was changed: %s", diff)
-	}
+	must.Same(t, testObject(), vars.Self, "the object was changed")
 	if got == nil {
 		return "null"
 	}
@@ -111,9 +109,7 @@ func TestEvalDownstreams(t *testing.T) {
 			t.Run(tc.reason+"/"+kind, func(t *testing.T) {
 				p := must.Get(env.Any(tc.expr, tc.scope, tc.name)).In(t)
 				got := must.Get(p.Eval(tc.vars, nil)).In(t)
-				if diff := cmp.Diff(tc.want, got); diff != "" {
-					t.Errorf("%s: %s", tc.expr, diff)
-				}
+				must.Same(t, tc.want, got, tc.expr)
 			})
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/internal/golden"
@@ -57,12 +56,8 @@ func TestReadsOfDownstreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := readsText(p.Reads("downstreams")), "deployment.status.availableReplicas,web-server.status.x"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := readsText(p.Reads("self")); got != "" {
-		t.Errorf("got %q of self, want nothing", got)
-	}
+	must.Same(t, "deployment.status.availableReplicas,web-server.status.x", readsText(p.Reads("downstreams")))
+	must.Same(t, "", readsText(p.Reads("self")), "of self, want nothing")
 }
 
 // TestReadsOfSeveralDownstreams: whole objects are not needed for the names of a downstream's objects, or for one field of each.
@@ -88,9 +83,7 @@ func TestReadsOfSeveralDownstreams(t *testing.T) {
 		"self.spec.names.map(n, downstreams.worker[?n].?status.?x.orValue(''))":                "worker.*.status.x",
 	} {
 		p := must.Get(env.Any(expr, Status, "")).In(t)
-		if got := readsText(p.Reads("downstreams")); got != want {
-			t.Errorf("%s reads %q, want %q", expr, got, want)
-		}
+		must.Same(t, want, readsText(p.Reads("downstreams")), expr, "reads")
 	}
 }
 
@@ -108,9 +101,7 @@ func TestPrune(t *testing.T) {
 		{"a list stays whole", [][]string{{"f", "g", "x"}}, map[string]any{"f": map[string]any{"g": []any{}}}},
 		{"everything", [][]string{{}}, object},
 	} {
-		if diff := cmp.Diff(tc.want, Prune(object, tc.paths)); diff != "" {
-			t.Errorf("%s: %s", tc.reason, diff)
-		}
+		must.Same(t, tc.want, Prune(object, tc.paths), tc.reason)
 	}
 }
 

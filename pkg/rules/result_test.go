@@ -49,8 +49,6 @@ func TestResult(t *testing.T) {
 			text := must.Get(json.Marshal(s)).In(t)
 			got = string(text)
 		}
-		if got != test.want {
-			t.Errorf("%s: %s gives %s, want %s", test.reason, test.expr, got, test.want)
-		}
+		must.Same(t, test.want, got, test.reason, test.expr)
 	}
 }

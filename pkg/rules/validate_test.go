@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // TestValidate compiles and runs the rules in testdata/validate.txt, each after one that holds.
@@ -65,9 +65,7 @@ func TestValidateAll(t *testing.T) {
 		"first", "no such key: missing evaluating rule: second",
 		"it costs more than the limit of 1000000: make it look at less evaluating rule: costly", "last",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Same(t, want, got)
 
 	spent := NewBudget(context.Background())
 	spent.left = 0
@@ -87,9 +85,7 @@ func TestValidatorReads(t *testing.T) {
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	if got, want := readsText(v.Reads("self")), "metadata.name,spec.image,spec.replicas"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	must.Same(t, "metadata.name,spec.image,spec.replicas", readsText(v.Reads("self")))
 }
 
 // TestCompileValidationAllErrors: all errors are returned at once.
@@ -104,7 +100,5 @@ func TestCompileValidationAllErrors(t *testing.T) {
 		got = append(got, strings.SplitN(err.Error(), ":", 2)[0])
 	}
 	want := []string{"[0].reason", "[0].fieldPath", "[0].rule", "[0].messageExpression", "[0].message", "[2].rule"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Same(t, want, got)
 }

@@ -21,9 +21,7 @@ func TestCommonName(t *testing.T) {
 		{"metadata: {name: web}\nspec: {selector: {app: other}}", "web", "the selector names something else"},
 		{"metadata: {name: website}\nspec: {selector: {app: web}}", "website", "the selector's is no word of it"},
 	} {
-		if got := commonName(manifestsFrom(t, test.manifests)); got != test.want {
-			t.Errorf("%s: got %q, want %q", test.reason, got, test.want)
-		}
+		must.Same(t, test.want, commonName(manifestsFrom(t, test.manifests)), test.reason)
 	}
 }
 
@@ -66,8 +64,6 @@ func TestNameDownstreams(t *testing.T) {
 	}
 	nameDownstreams(manifests, "Team")
 	for i, want := range []string{"configMap", "teamNamespace", "csiDriver", "configMap2", "api", "configMap3", "route53", "route532"} {
-		if got := manifests[i].downstream; got != want {
-			t.Errorf("%s is called %s, want %s", kinds[i], got, want)
-		}
+		must.Same(t, want, manifests[i].downstream, kinds[i], "is called")
 	}
 }

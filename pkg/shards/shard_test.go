@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/sharding"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // The transform of a process and the API server must put an object into the same shard, for every number of them.
@@ -28,9 +30,7 @@ func TestAnObjectHasOneShardAndItsSelectorSaysWhich(t *testing.T) {
 			t.Errorf("N=%d: the objects are spread unevenly: %v", n, counts)
 		}
 	}
-	if start := (Ring{3}).start(0); start != "0x0000000000000000" {
-		t.Errorf("the first range begins at %s", start)
-	}
+	must.Same(t, "0x0000000000000000", (Ring{3}).start(0), "the first range begins at")
 }
 
 func TestSelector(t *testing.T) {
@@ -47,9 +47,7 @@ func TestSelector(t *testing.T) {
 		{"ranges that touch are one, in any order", 4, []int{3, 0, 1}, "shardRange(object.metadata.uid, '0x0000000000000000', " +
 			"'0x8000000000000000') || shardRange(object.metadata.uid, '0xc000000000000000', '0x10000000000000000')"},
 	} {
-		if got := (Ring{c.n}).Selector(c.owned); got != c.want {
-			t.Errorf("%s: got %s, want %s", c.reason, got, c.want)
-		}
+		must.Same(t, c.want, (Ring{c.n}).Selector(c.owned), c.reason)
 	}
 }
 

@@ -327,9 +327,7 @@ func TestAShardThatKillsIsQuarantined(t *testing.T) {
 		for _, n := range s.counts() {
 			total += n
 		}
-		if total != number-1 {
-			t.Errorf("of %d shards, %d are held, and one is fatal", number, total)
-		}
+		must.Same(t, number-1, total, "of", number, "shards", "are held, and one is fatal")
 		if s.died > 6 {
 			t.Errorf("of %d shards, one killed %d processes", number, s.died)
 		}

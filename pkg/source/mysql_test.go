@@ -86,9 +86,7 @@ func TestMySQLErrors(t *testing.T) {
 		{"a million rows", good, "SELECT seq AS id FROM seq_1_to_1000000", "more than 20000 rows"},
 		{"a row that is too large", good, "SELECT 1 AS id, repeat('x', 2000000) AS v", `the row "1" of source.query has 2000015 bytes`},
 	}, mariadb.Password, mariadb.User, "somepassword", "someuser", "127.", "nowhere.invalid")
-	if n := server.Text("SELECT count(*) FROM apps"); n != "1" {
-		t.Errorf("%s rows are left", n)
-	}
+	must.Same(t, "1", server.Text("SELECT count(*) FROM apps"), "rows are left")
 }
 
 // A slow query ends on the server, too, as does one that waits for a lock. A source that waits holds nothing that others wait for.

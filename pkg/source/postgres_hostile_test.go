@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/postgres"
 )
 
@@ -84,13 +85,9 @@ func TestPostgresHeldTransactions(t *testing.T) {
 		return fmt.Sprint(rows[0].Columns["v"])
 	}
 	end := server.Hold(t, "UPDATE apps SET v = 'new'", "INSERT INTO apps VALUES (2, 'new')")
-	if v := value(); v != "old" {
-		t.Errorf("what is not committed is read: %s", v)
-	}
+	must.Same(t, "old", value(), "what is not committed is read")
 	end()
-	if v := value(); v != "new" {
-		t.Errorf("after the commit: %s", v)
-	}
+	must.Same(t, "new", value(), "after the commit")
 	end = server.Hold(t, "LOCK TABLE apps IN ACCESS EXCLUSIVE MODE")
 	s.options.Timeout = 300 * time.Millisecond
 	if _, _, err := readAll(t, s); err == nil || !strings.Contains(err.Error(), "took longer than 300ms (source.timeout)") &&
@@ -99,9 +96,7 @@ func TestPostgresHeldTransactions(t *testing.T) {
 	}
 	end()
 	s.options.Timeout = time.Minute
-	if v := value(); v != "new" {
-		t.Errorf("after the lock: %s", v)
-	}
+	must.Same(t, "new", value(), "after the lock")
 	// With no other connection than this one, a statement that waits for nobody.
 	server.Exec("SET lock_timeout = '1ms'", "ALTER TABLE apps ADD COLUMN more text")
 	if n := server.Exec("SELECT count(*) FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()"); n != "0" {
@@ -195,9 +190,7 @@ func TestPostgresWriteDeadline(t *testing.T) {
 	if err := write(t.Context(), "new"); err != nil {
 		t.Error(err)
 	}
-	if state := server.Exec("SELECT state FROM apps"); state != "new" {
-		t.Errorf("the state is %s", state)
-	}
+	must.Same(t, "new", server.Exec("SELECT state FROM apps"), "the state")
 }
 
 // Whatever a state says, it is written as it is.

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/sqltext"
 )
@@ -88,9 +86,7 @@ func readsAs(t *testing.T, s *Source, want map[string]any) {
 	}
 	want["id"] = int64(1)
 	maps.DeleteFunc(want, func(_ string, value any) bool { return value == nil })
-	if diff := cmp.Diff(want, rows[0].Columns); diff != "" {
-		t.Error(diff)
-	}
+	must.Same(t, want, rows[0].Columns)
 }
 
 func TestTypes(t *testing.T) {

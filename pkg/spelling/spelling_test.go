@@ -3,6 +3,7 @@ package spelling_test
 import (
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
@@ -21,14 +22,8 @@ func TestClosest(t *testing.T) {
 		{"nam", "name", "the nearer one, not the one that begins alike"},
 		{"", "", "no word"},
 	} {
-		if got := spelling.Closest(test.word, names); got != test.want {
-			t.Errorf("%s: %q gives %q, want %q", test.reason, test.word, got, test.want)
-		}
+		must.Same(t, test.want, spelling.Closest(test.word, names), test.reason, test.word)
 	}
-	if got := spelling.Closest("match", []string{"patch", "matches"}); got != "matches" {
-		t.Errorf("of a word whose end is missing it gives %q", got)
-	}
-	if got := spelling.Closest("rat", []string{"rut", "rot"}); got != "rot" {
-		t.Errorf("of equally close names it gives %q", got)
-	}
+	must.Same(t, "matches", spelling.Closest("match", []string{"patch", "matches"}), "of a word whose end is missing it")
+	must.Same(t, "rot", spelling.Closest("rat", []string{"rut", "rot"}), "of equally close names it")
 }

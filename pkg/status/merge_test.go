@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -66,13 +66,9 @@ func TestMerge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			merged := status.Merge(test.have, test.want, own, now)
-			if diff := cmp.Diff(test.wantMerged, merged); diff != "" {
-				t.Errorf("%s:\n%s", test.reason, diff)
-			}
+			must.Same(t, test.wantMerged, merged, test.reason)
 			later := metav1.NewTime(now.Add(time.Hour))
-			if diff := cmp.Diff(merged, status.Merge(merged, test.want, own, later)); diff != "" {
-				t.Errorf("merging the same again changes it:\n%s", diff)
-			}
+			must.Same(t, merged, status.Merge(merged, test.want, own, later), "merging the same again changes it")
 		})
 	}
 }
@@ -87,12 +83,8 @@ func TestRecorded(t *testing.T) {
 		map[string]any{"name": "role", "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "objectName": "web", "uid": "u-1", "state": "Finished"},
 		map[string]any{"name": "service", "apiVersion": "v1", "kind": "Service", "namespace": "apps", "objectName": "web", "uid": "u-2", "hash": "h", "state": "InSync"},
 	}
-	if diff := cmp.Diff(want, written); diff != "" {
-		t.Errorf("the list is sorted by name and leaves out what is empty:\n%s", diff)
-	}
-	if diff := cmp.Diff([]status.Recorded{list[1], list[0]}, status.RecordedFrom(written)); diff != "" {
-		t.Errorf("what is read is not what was written:\n%s", diff)
-	}
+	must.Same(t, want, written, "the list is sorted by name and leaves out what is empty")
+	must.Same(t, []status.Recorded{list[1], list[0]}, status.RecordedFrom(written), "what is read is not what was written")
 	if list[0].Name != "service" {
 		t.Error("the list that was given is sorted too")
 	}

@@ -122,12 +122,8 @@ func TestSummarize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := status.Summarize(test.in)
-			if diff := cmp.Diff(test.want, lines(got)); diff != "" {
-				t.Errorf("%s:\n%s", test.reason, diff)
-			}
-			if reads := verdict(t, got); reads != test.reads {
-				t.Errorf("%s: kstatus reads %s, want %s", test.reason, reads, test.reads)
-			}
+			must.Same(t, test.want, lines(got), test.reason)
+			must.Same(t, test.reads, verdict(t, got), test.reason, "kstatus reads")
 		})
 	}
 }
@@ -182,9 +178,7 @@ func TestSummarizeHolds(t *testing.T) {
 func TestPausedIsNotReconciling(t *testing.T) {
 	got := status.Summarize(status.Summary{Types: types, Held: "paused: x is true",
 		Downstreams: []status.Fact{{Name: "a", Progressing: true, Reason: "Paused", Message: "nothing"}}})
-	if diff := cmp.Diff("Ready False Paused: paused: x is true; a: nothing\nValid True Valid: \n", lines(got)); diff != "" {
-		t.Error(diff)
-	}
+	must.Same(t, "Ready False Paused: paused: x is true; a: nothing\nValid True Valid: \n", lines(got))
 }
 
 // TestRefused: fields that cannot be stored are added to the message, and are the reason if there is no other.
@@ -196,9 +190,7 @@ func TestRefused(t *testing.T) {
 		"Ready False RenderFailed: b: no; .status.a":      {{Name: "b", Failed: true, Reason: "RenderFailed", Message: "no"}},
 	} {
 		in := status.Summary{Types: status.Types{Ready: "Ready"}, Downstreams: facts, Refused: ".status.a"}
-		if diff := cmp.Diff(want+"\n", lines(status.Summarize(in))); diff != "" {
-			t.Error(diff)
-		}
+		must.Same(t, want+"\n", lines(status.Summarize(in)))
 	}
 }
 
@@ -208,8 +200,6 @@ func TestShorten(t *testing.T) {
 		most int
 		want string
 	}{{"short", 5, "short"}, {"too long", 7, "too …"}, {"äöüß", 6, "ä …"}, {"abc", 2, "ab"}, {"ä", 1, ""}, {"a\xffb", 10, "a�b"}, {"a", 0, ""}} {
-		if got := status.Shorten(row.text, row.most); got != row.want {
-			t.Errorf("Shorten(%q, %d) is %q, want %q", row.text, row.most, got, row.want)
-		}
+		must.Same(t, row.want, status.Shorten(row.text, row.most), "Shorten(", row.text, row.most, ")")
 	}
 }

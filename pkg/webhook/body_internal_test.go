@@ -138,9 +138,7 @@ func TestReviewsTogether(t *testing.T) {
 			}()
 		}
 		for range reviews {
-			if n := <-read; n != size {
-				t.Errorf("%d bytes are read", n)
-			}
+			must.Same(t, size, <-read, "bytes are read")
 		}
 		synctest.Wait()
 		if !small.shared.TryAcquire(4*bodyStep) || !small.alone.TryAcquire(1) {

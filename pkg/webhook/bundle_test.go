@@ -136,12 +136,8 @@ func TestRenewed(t *testing.T) {
 		if !connects(t, published, b.current, rotationHosts[0]) {
 			t.Errorf("after %d minutes, API servers do not trust what is served", minute)
 		}
-		if served := b.current.leaf.Equal(leaked.leaf); served != (minute < 10) {
-			t.Errorf("after %d minutes, the leaked key is served: %t", minute, served)
-		}
-		if trusted := b.trusts(leaked.authority); trusted != (minute < 31) {
-			t.Errorf("after %d minutes, the leaked key is trusted: %t", minute, trusted)
-		}
+		must.Same(t, (minute < 10), b.current.leaf.Equal(leaked.leaf), "after", minute, "minutes, the leaked key is served")
+		must.Same(t, (minute < 31), b.trusts(leaked.authority), "after", minute, "minutes, the leaked key is trusted")
 	}
 	if !b.current.leaf.Equal(renewed.leaf) || b.next != nil {
 		t.Error("another certificate is served")

@@ -134,17 +134,13 @@ func TestFollow(t *testing.T) {
 		one, two := newIssuer(t, "one"), newIssuer(t, "two")
 		const day = 24 * time.Hour
 		first, renewed, other := one.secret(1, externalHost, day), one.secret(2, externalHost, day), two.secret(3, externalHost, day)
-		if got := look(first, true); got != 1 {
-			t.Errorf("%d is served", got)
-		}
+		must.Same(t, 1, look(first, true), "is served")
 		look(renewed, true)
 		if got := look(renewed, true); got != 2 || string(c.Trust()) != string(first.Data[keyTrusted]) {
 			t.Errorf("%d is served after the renewal", got)
 		}
 		for range 5 { // someone else writes caBundle, and has not yet
-			if got := look(other, false); got != 2 {
-				t.Errorf("%d is served before it is trusted", got)
-			}
+			must.Same(t, 2, look(other, false), "is served before it is trusted")
 		}
 		if trust := string(c.Trust()); !strings.Contains(trust, string(first.Data[keyTrusted])) ||
 			!strings.Contains(trust, string(other.Data[keyTrusted])) {
@@ -152,9 +148,7 @@ func TestFollow(t *testing.T) {
 		}
 		look(other, true)
 		look(other, true)
-		if got := look(other, true); got != 3 {
-			t.Errorf("%d is served after all definitions trust the next", got)
-		}
+		must.Same(t, 3, look(other, true), "is served after all definitions trust the next")
 		<-time.After(overlap)
 		if look(other, true); string(published) != string(other.Data[keyTrusted]) {
 			t.Error("the previous authority is still trusted")

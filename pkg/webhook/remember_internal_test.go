@@ -198,9 +198,7 @@ func TestUnprovenIsServedAgain(t *testing.T) {
 			for range 2 {
 				_ = c.tick(t.Context())
 			}
-			if serves := c.Converter(thing) != nil; serves != row.serves {
-				t.Errorf("it serves the conversion: %t", serves)
-			}
+			must.Same(t, row.serves, c.Converter(thing) != nil, "it serves the conversion")
 			if err := c.Ready(); (err == nil) != row.ready {
 				t.Errorf("ready: %v", err)
 			}

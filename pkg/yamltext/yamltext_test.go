@@ -3,7 +3,6 @@ package yamltext_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/must"
@@ -26,13 +25,9 @@ func TestOf(t *testing.T) {
 		var value any
 		must.Do(t, yaml.Unmarshal([]byte(test.in), &value))
 		text := must.Get(yamltext.Of(value)).In(t)
-		if diff := cmp.Diff(test.want, text); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
-		}
+		must.Same(t, test.want, text, test.reason)
 		var back any
 		must.Do(t, yaml.Unmarshal([]byte(text), &back))
-		if diff := cmp.Diff(value, back); diff != "" {
-			t.Errorf("%s: it reads as another value (-want +got):\n%s", test.reason, diff)
-		}
+		must.Same(t, value, back, test.reason, "it reads as another value")
 	}
 }

@@ -38,9 +38,7 @@ func TestReplaceAfterAKill(t *testing.T) {
 				t.Fatalf("%s: %s: written is %t: %v", name, content, written, err)
 			}
 			a := must.Get(Open(to, nil)).In(t)
-			if got := a.Manifest.Operators[0].Name; got != content {
-				t.Errorf("%s: it holds %s", name, got)
-			}
+			must.Same(t, content, a.Manifest.Operators[0].Name, name, "it holds")
 			must.Do(t, a.Close())
 		}
 	}
@@ -102,9 +100,7 @@ func TestRemoveAbandoned(t *testing.T) {
 	for _, e := range entries {
 		left = append(left, e.Name())
 	}
-	if got := strings.Join(left, " "); got != ".app.126 .app.d .app.tar.zst.125 .other.127 app" {
-		t.Errorf("left are %s", got)
-	}
+	must.Same(t, ".app.126 .app.d .app.tar.zst.125 .other.127 app", strings.Join(left, " "), "left")
 }
 
 // TestOpenNamesTheArchive: an error names the file that was given, not the directory that it is unpacked to.

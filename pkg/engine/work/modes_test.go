@@ -3,6 +3,8 @@ package work
 import (
 	"sync/atomic"
 	"testing"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // Every pair of a mode and an event has the next mode that is given here, or none.
@@ -21,9 +23,7 @@ func TestModes(t *testing.T) {
 			if !ok {
 				next = none
 			}
-			if next != want[e] {
-				t.Errorf("%v, event %d: %d, want %d", from, e, next, want[e])
-			}
+			must.Same(t, want[e], next, from, "event", e)
 		}
 	}
 }
@@ -57,9 +57,7 @@ func TestModesKeepWorkersOut(t *testing.T) {
 		<-waits
 		<-work(to)
 		m.Pass(Interrupted, nil)
-		if m.before != to {
-			t.Errorf("the session was %v, want %v", m.before, to)
-		}
+		must.Same(t, to, m.before, "the session")
 	}
 	waits := work(Draining)
 	m.Pass(Stopped, nil)

@@ -36,9 +36,7 @@ func TestServerKinds(t *testing.T) {
 		t.Errorf("conditions of a Deployment are a list of type %q, and its status a subresource: %v", kind, deployment.HasStatus)
 	}
 	port := deployment.Schema.Properties["spec"].Properties["strategy"].Properties["rollingUpdate"].Properties["maxSurge"]
-	if port.Format != "int-or-string" {
-		t.Errorf("maxSurge has the format %q, want int-or-string", port.Format)
-	}
+	must.Same(t, "int-or-string", port.Format, "maxSurge has the format", "want int-or-string")
 }
 
 func TestServerVersion(t *testing.T) {

@@ -95,9 +95,7 @@ func TestTypesOfBuiltinKinds(t *testing.T) {
 	})
 	// Not among what the API server refuses: it cuts the number down.
 	want := "12: .spec.replicas holds whole numbers from -2147483648 to 2147483647, not the integer 4294967297: give a number that it holds"
-	if got := checked(t, "apps/v1", "Deployment", deployment("  replicas: 4294967297"), ""); got != want {
-		t.Errorf("a number that is too large: got\n%s\nwant\n%s", got, want)
-	}
+	must.Same(t, want, checked(t, "apps/v1", "Deployment", deployment("  replicas: 4294967297"), ""), "a number that is too large")
 }
 
 // TestTypesOfCharts: nothing is said of templates as charts have them, which use all that the language has.
@@ -109,9 +107,7 @@ func TestTypesOfCharts(t *testing.T) {
 	for _, f := range archive.Files {
 		apiVersion, kind, _ := strings.Cut(f.Name, " ")
 		t.Run(kind, func(t *testing.T) {
-			if got := checked(t, apiVersion, kind, string(f.Data), ""); got != "" {
-				t.Errorf("got\n%s", got)
-			}
+			must.Same(t, "", checked(t, apiVersion, kind, string(f.Data), ""))
 		})
 	}
 }

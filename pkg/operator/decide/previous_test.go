@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -39,9 +40,7 @@ func TestPreviousOf(t *testing.T) {
 		}, drift.Previous{}},
 		"the same key as a label": {func(c *config.Conventions) { c.Previous.Hash = &config.PreviousHash{Label: "now/hash"} }, drift.Previous{Hash: drift.Key{Label: "now/hash"}}},
 	} {
-		if diff := cmp.Diff(row.want, marks.PreviousOf(conv(row.change))); diff != "" {
-			t.Errorf("%s: %s", reason, diff)
-		}
+		must.Same(t, row.want, marks.PreviousOf(conv(row.change)), reason)
 	}
 }
 
@@ -67,9 +66,7 @@ func TestWithCurrentMarks(t *testing.T) {
 	got, off := marks.WithCurrentMarks(p.Settings, doc, 0, upstreamUID, obj, "v1-made")
 	want := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": "made"}, "metadata": map[string]any{"name": "a",
 		"labels": map[string]any{"now/app": "a"}, "annotations": map[string]any{"now/hash": "v1-made", "kept": "x"}, "ownerReferences": reference}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Same(t, want, got)
 	if diff := cmp.Diff(marks.Marks{Labels: []string{"before/hash"}, Annotations: []string{"before/owner", "now/owner"}, Managers: []string{"before"}}, off); diff != "" {
 		t.Error(diff)
 	}
