@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -20,7 +19,9 @@ func database(t *testing.T, file string) (db *sql.DB, exec func(statement string
 	t.Cleanup(func() { _ = db.Close() })
 	return db, func(statement string) {
 		t.Helper()
-		must.Get(db.Exec(statement)).In(t, statement)
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatal(statement, err)
+		}
 	}
 }
 
@@ -30,7 +31,9 @@ func exported(t *testing.T, file, query string) string {
 	db := must(sql.Open("sqlite", file+"?_pragma=busy_timeout(10000)"))(t)
 	defer func() { _ = db.Close() }()
 	var text sql.NullString
-	must.Do(t, db.QueryRow(query).Scan(&text), query)
+	if err := db.QueryRow(query).Scan(&text); err != nil {
+		t.Fatal(query, err)
+	}
 	return text.String
 }
 
@@ -60,7 +63,9 @@ func TestExport(t *testing.T) {
 			t.Errorf("%s: %s", query, got)
 		}
 	}
-	must.Do(t, os.Chmod("state.db", 0o640))
+	if err := os.Chmod("state.db", 0o640); err != nil { // for whoever reads it
+		t.Fatal(err)
+	}
 	p := startWriting(t, testkit.Config(t), "export", "-c", "operator.yaml", "--sqlite", "state.db", "-w")
 	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"labels": {"a": "c"}}}`)
 	follow := func(query, want string) {
@@ -212,7 +217,9 @@ func killedWriter(t *testing.T, file, mode string) {
 		statements = append(statements, "COMMIT", "BEGIN", "DELETE FROM conditions", "UPDATE big SET t = hex(zeroblob(901))")
 	}
 	for _, s := range statements {
-		must.Get(db.Exec(s)).In(t, s)
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(s, err)
+		}
 	}
 	state := map[string][]byte{}
 	for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {

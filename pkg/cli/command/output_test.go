@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/offline"
 )
 
@@ -31,7 +30,9 @@ func TestPrintedIsReadBack(t *testing.T) {
 	for _, object := range []map[string]any{ordinary, merging} {
 		for _, name := range []string{YAML, JSON, KYAML} {
 			var out bytes.Buffer
-			must.Do(t, (&Output{Choice{Value: name}}).Documents(&out, []map[string]any{object}), name)
+			if err := (&Output{Choice{Value: name}}).Documents(&out, []map[string]any{object}); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
 			found, errs := offline.Read([]string{"-"}, bytes.NewReader(out.Bytes()))
 			if len(errs) > 0 || len(found) != 1 {
 				t.Fatalf("%s: reading it back: %d objects, %v\n%s", name, len(found), errs, out.String())
@@ -48,7 +49,9 @@ func TestPrintedIsReadBack(t *testing.T) {
 // TestYAMLStaysYAML: only what YAML cannot hold safely is written as JSON.
 func TestYAMLStaysYAML(t *testing.T) {
 	var out bytes.Buffer
-	must.Do(t, (&Output{Choice{Value: YAML}}).Documents(&out, []map[string]any{{"a": "b"}, {"<<": "c"}, {"d": int64(1)}}))
+	if err := (&Output{Choice{Value: YAML}}).Documents(&out, []map[string]any{{"a": "b"}, {"<<": "c"}, {"d": int64(1)}}); err != nil {
+		t.Fatal(err)
+	}
 	if got, want := out.String(), "a: b\n---\n{\n    \"<<\": \"c\"\n}\n---\nd: 1\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
