@@ -354,3 +354,20 @@ func TestMadeAgainUnderItsName(t *testing.T) {
 		}
 	})
 }
+
+// Objects with a forged mark at a place that is no target are not deleted, nor do they hold the deletion of their upstream.
+func TestForgedLeftover(t *testing.T) {
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
+		start(t, testkit.Config(t), replaceOnce(t, elsewhere(fill(widgetConfig, ns, name), other, ns), "status:\n", "deletion: {wait: true}\nstatus:\n")).ready()
+		up := applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
+		forged := post(t, other, name, strings.NewReplacer("NAME", name, "UID", string(up.GetUID()), "NS", ns).Replace(`{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs,
+	  managedFields: [{manager: NAME, operation: Apply, apiVersion: v1, time: "2024-01-01T00:00:00Z", fieldsType: FieldsV1, fieldsV1: {"f:data": {"f:none": {}}}}],
+	  labels: {NAME.example.com/managed: "yes"}, annotations: {NAME.example.com/owner: NS/a/UID}}, data: {key: theirs}}`))
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+		waitData(t, other, "a", "key", "new")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		deleteAndWait(t, widgets, ns, "a")
+		mustBeSame(t, configMaps, forged, "it is somebody else's")
+		mustBeAbsent(t, configMaps, other, "a", "our own object was left behind")
+	})
+}
