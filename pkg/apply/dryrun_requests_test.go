@@ -66,11 +66,3 @@ func TestDryRunWritesNothing(t *testing.T) {
 		t.Error("an object was made")
 	}
 }
-
-// TestDryRunIntoNoNamespace: a dry run that needs a missing namespace has its own reason.
-func TestDryRunIntoNoNamespace(t *testing.T) {
-	f := setup(t)
-	c := New(f.c.dynamic, ours, WithDryRun(NewDryRun()))
-	_, err := c.Create(t.Context(), Target{GVR: configMaps, Namespace: "no-such-namespace", Name: "a"}, doc(t, configMap))
-	expectError(t, err, nil, ReasonNamespaceNotFound)
-}

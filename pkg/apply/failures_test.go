@@ -8,27 +8,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
-
-// TestUnknownFieldAtEveryLevel: an apply never drops a field silently, whatever fieldValidation is: the level that Apply sets
-// is only a precaution.
-func TestUnknownFieldAtEveryLevel(t *testing.T) {
-	f := setup(t)
-	tg := f.target(deployments, "web")
-	force := true
-	body := must.Get(encode(document(tg, doc(t, strings.Replace(deployment, "replicas", "replcas", 1)), "", createOnly))).In(t)
-	for _, level := range []string{"", metav1.FieldValidationIgnore, metav1.FieldValidationWarn, metav1.FieldValidationStrict} {
-		_, err := f.c.resource(tg).Patch(t.Context(), tg.Name, types.ApplyYAMLPatchType, body,
-			metav1.PatchOptions{FieldManager: ours, Force: &force, FieldValidation: level})
-		if got := Classify(err).Reason; got != ReasonSchemaMismatch {
-			t.Errorf("at level %q: %v, want %s", level, err, ReasonSchemaMismatch)
-		}
-	}
-}
 
 func TestMissing(t *testing.T) {
 	f := setup(t)

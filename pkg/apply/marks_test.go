@@ -93,22 +93,6 @@ func TestFinalizerOfChangedObject(t *testing.T) {
 	expectError(t, err, ErrGone, ReasonNotFound)
 }
 
-func TestFinalizerWhileTerminating(t *testing.T) {
-	f := setup(t)
-	tg := f.target(configMaps, "a")
-	f.create(tg, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.com/hold]}}`)
-	testkit.Delete(t, configMaps, f.ns, "a")
-	_, err := f.c.AddFinalizer(t.Context(), tg, f.get(tg), "example.com/new")
-	expectError(t, err, nil, ReasonRejected)
-	messageContains(t, err, "no new finalizers can be added if the object is being deleted")
-	if _, err := f.c.RemoveFinalizer(t.Context(), tg, f.get(tg), "example.com/hold"); err != nil {
-		t.Error(err)
-	}
-	if testkit.Find(t, configMaps, f.ns, "a") != nil {
-		t.Error("the last finalizer is gone, but the object is not")
-	}
-}
-
 // marked makes a ConfigMap "a" as an operator leaves it, and the marks on it. Its owner exists, because the garbage collector
 // would delete it otherwise.
 func (f *fixture) marked() (*unstructured.Unstructured, Marks) {

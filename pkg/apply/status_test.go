@@ -109,18 +109,6 @@ func TestStatusOfAnotherObject(t *testing.T) {
 	expectError(t, err, ErrGone, ReasonNotFound)
 }
 
-// TestStatusOfAnotherBuiltIn: with built-in kinds the status subresource checks the uid, too.
-func TestStatusOfAnotherBuiltIn(t *testing.T) {
-	f := setup(t)
-	tg := f.target(deployments, "web")
-	f.create(tg, deployment)
-	_, err := f.c.ApplyStatus(t.Context(), tg, "apps/v1", "Deployment", true, nobody, map[string]any{"replicas": int64(3)})
-	expectError(t, err, ErrReplaced, ReasonReplaced)
-	if field(t, f.get(tg), "status", "replicas") != nil {
-		t.Error("another object's status was written")
-	}
-}
-
 func TestPatchStatus(t *testing.T) {
 	f := setup(t)
 	tg := f.target(widgets, "a")
@@ -143,19 +131,4 @@ func TestPatchStatus(t *testing.T) {
 	}
 	out = must.Get(f.c.PatchStatus(t.Context(), tg, true, out.GetResourceVersion(), made.GetUID(), map[string]any{"phase": nil})).In(t)
 	must.Same[any](t, map[string]any{"conditions": conditions("Ready")}, field(t, out, "status"), "nil removes a field")
-}
-
-// TestUndeclaredStatus: an apply of an undeclared field is refused, a merge patch drops it and so still writes the conditions.
-func TestUndeclaredStatus(t *testing.T) {
-	f := setup(t)
-	tg := f.target(widgets, "a")
-	made := f.create(tg, widget)
-	status := map[string]any{"nope": "x", "conditions": conditions("Ready")}
-
-	_, err := f.applyStatus(tg, made.GetUID(), status)
-	expectError(t, err, nil, ReasonSchemaMismatch)
-	messageContains(t, err, "writing the status of widgets.tools.example.com", ".status.nope: field not declared in schema")
-
-	out := must.Get(f.c.PatchStatus(t.Context(), tg, true, made.GetResourceVersion(), made.GetUID(), status)).In(t)
-	must.Same[any](t, map[string]any{"conditions": conditions("Ready")}, field(t, out, "status"), "status")
 }

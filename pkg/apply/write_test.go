@@ -3,12 +3,9 @@ package apply
 import (
 	"context"
 	"slices"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/internal/must"
@@ -49,21 +46,6 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestCreateOnlyUnforced: the resourceVersion makes an apply create-only: an existing object is refused with and without force.
-func TestCreateOnlyUnforced(t *testing.T) {
-	f := setup(t)
-	tg := f.target(configMaps, "a")
-	f.create(tg, configMap)
-	body := must.Get(encode(document(tg, doc(t, configMap), "", createOnly))).In(t)
-	for _, force := range []bool{false, true} {
-		_, err := f.c.resource(tg).Patch(t.Context(), tg.Name, types.ApplyYAMLPatchType, body,
-			metav1.PatchOptions{FieldManager: ours, Force: &force})
-		if code(err) != 409 {
-			t.Errorf("forced %v: the API server answered %v, want 409", force, err)
-		}
-	}
-}
-
 func TestCreateLeavesTerminatingAlone(t *testing.T) {
 	f := setup(t)
 	tg := f.terminating("a")
@@ -84,15 +66,6 @@ func (f *fixture) terminating(name string) Target {
 	})
 	testkit.Delete(f.T, configMaps, f.ns, name)
 	return f.target(configMaps, name)
-}
-
-func TestApplyToTerminating(t *testing.T) {
-	f := setup(t)
-	tg := f.terminating("a")
-	out := f.apply(tg, f.get(tg).GetUID(), configMap)
-	if out.GetDeletionTimestamp() == nil {
-		t.Error("the API server took an apply to a terminating object, but the result has no deletionTimestamp")
-	}
 }
 
 func TestApplyNeedsTheUID(t *testing.T) {
@@ -153,44 +126,6 @@ func TestDryRunApply(t *testing.T) {
 	}
 }
 
-// TestCreatedByPost: why nothing is created by POST: its Update entry keeps owning the fields along with our Apply entry, so
-// that no later apply can remove them.
-func TestCreatedByPost(t *testing.T) {
-	f := setup(t)
-	tg := f.target(configMaps, "a")
-	obj := doc(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "1", drop: "1"}}`)
-	made, err := f.c.resource(tg).Create(t.Context(), &unstructured.Unstructured{Object: obj}, metav1.CreateOptions{FieldManager: ours})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.apply(tg, made.GetUID(), `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "1", drop: "1"}}`)
-	out := f.apply(tg, made.GetUID(), configMap)
-	if field(t, out, "data", "drop") != "1" {
-		t.Error("a field from a POST was removed by an apply")
-	}
-}
-
-// TestLongestKey: a key of the maximum length is accepted.
-func TestLongestKey(t *testing.T) {
-	f := setup(t)
-	free := map[string]any{strings.Repeat("k", maxKey): "v"}
-	out := must.Get(f.c.Create(t.Context(), f.target(widgets, "a"), map[string]any{
-		"apiVersion": "tools.example.com/v1", "kind": "Widget", "spec": map[string]any{"free": free}})).In(t)
-	must.Same[any](t, free, field(t, out, "spec", "free"), "stored (-sent +stored)")
-}
-
-// TestOneNameTwice: why the main resource is applied as a whole: a second apply by one manager removes the fields of the first.
-func TestOneNameTwice(t *testing.T) {
-	f := setup(t)
-	tg := f.target(configMaps, "a")
-	uid := f.create(tg, configMap).GetUID()
-	out := f.apply(tg, uid, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.com/hold]}}`)
-	if got := field(t, out, "data"); got != nil {
-		t.Errorf("data is %v; if a second apply no longer drops the first's fields, finalizers could be applied", got)
-	}
-	f.apply(tg, uid, configMap)
-}
-
 func TestApplyNumbersAndText(t *testing.T) {
 	f := setup(t)
 	tg := f.target(widgets, "a")
@@ -206,17 +141,6 @@ func TestApplyNumbersAndText(t *testing.T) {
 	if _, ok := obj["metadata"]; ok {
 		t.Error("the given object was changed")
 	}
-}
-
-func TestSecondController(t *testing.T) {
-	f := setup(t)
-	tg := f.target(configMaps, "a")
-	testkit.Apply(t, f.ns,
-		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: A, name: first, uid: first, controller: true}]}}`)
-	_, err := f.c.Apply(t.Context(), tg, f.get(tg).GetUID(), doc(t,
-		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: A, name: other, uid: other, controller: true}]}}`))
-	expectError(t, err, nil, ReasonRejected)
-	messageContains(t, err, "metadata.ownerReferences", "Only one reference can have Controller set to true")
 }
 
 func TestNull(t *testing.T) {
@@ -263,21 +187,5 @@ func TestNullOfAnotherObject(t *testing.T) {
 		if _, err := f.c.Null(t.Context(), tg, types.UID(bad.uid), bad.rv, parse(bad.path)); err == nil || len(f.requests) > 0 {
 			t.Errorf("%+v was sent", bad)
 		}
-	}
-}
-
-func TestClusterScoped(t *testing.T) {
-	f := setup(t)
-	tg := Target{GVR: schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"},
-		Name: testkit.Unique(t)}
-	obj := doc(t, `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, value: 5}`)
-	made := must.Get(f.c.Create(t.Context(), tg, obj)).In(t)
-	if _, err := f.c.Delete(t.Context(), tg, made.GetUID(), metav1.DeletePropagationBackground); err != nil {
-		t.Error(err)
-	}
-	if _, err := f.c.Get(t.Context(), tg); err == nil {
-		t.Error("the object is still there")
-	} else {
-		expectError(t, err, ErrGone, ReasonNotFound)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	smd "sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/canonical"
@@ -28,55 +27,6 @@ func BenchmarkProject(b *testing.B) {
 				drift.Project(u, manager)
 			}
 		})
-	}
-}
-
-// BenchmarkStructuredMergeDiff measures parsing our entry alone with the API server's own library, which starts from JSON text.
-func BenchmarkStructuredMergeDiff(b *testing.B) {
-	entry := recorded(b, "deployment").Object["metadata"].(map[string]any)["managedFields"].([]any)[0].(map[string]any)
-	b.ReportAllocs()
-	for b.Loop() {
-		text := must.Get(json.Marshal(entry["fieldsV1"])).In(b)
-		var set smd.Set
-		must.Do(b, set.FromJSON(strings.NewReader(string(text))))
-	}
-}
-
-func BenchmarkDigest(b *testing.B) {
-	projection, _ := drift.Project(recorded(b, "deployment"), manager)
-	b.ReportAllocs()
-	for b.Loop() {
-		canonical.Digest(projection)
-	}
-}
-
-func BenchmarkDesired(b *testing.B) {
-	desired := documents(b)[0]
-	for _, d := range documents(b) {
-		if d.name == "deployment" {
-			desired = d
-		}
-	}
-	v := benchView()
-	b.ReportAllocs()
-	for b.Loop() {
-		drift.Desired(desired.desired, v)
-	}
-}
-
-func BenchmarkHash(b *testing.B) {
-	projection, _ := drift.Project(recorded(b, "deployment"), manager)
-	b.ReportAllocs()
-	for b.Loop() {
-		canonical.Hash(canonical.SHA256, projection)
-	}
-}
-
-func BenchmarkCanonical(b *testing.B) {
-	projection, _ := drift.Project(recorded(b, "deployment"), manager)
-	b.ReportAllocs()
-	for b.Loop() {
-		must.Get(canonical.Form(projection)).In(b)
 	}
 }
 

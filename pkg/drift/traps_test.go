@@ -11,7 +11,6 @@ import (
 	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
 func merge(t *testing.T, ns, manager string, u *unstructured.Unstructured, patch string,
@@ -105,50 +104,6 @@ func TestServerLost(t *testing.T) {
 	must.Same(t, []string{".data.two by other"}, got)
 	if l := live(t, plain, after); l.P != drift.Desired(less, plain) {
 		t.Error("a field that we gave up counts as drift")
-	}
-}
-
-// TestServerTakenBack: after another client edited a field and we forced it back, nobody co-owns it.
-func TestServerTakenBack(t *testing.T) {
-	ns := memory(t)
-	desired := formOf(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1", two: "2"}}`))
-	u := apply(t, ns, manager, desired)
-	merge(t, ns, "kubectl-edit", u, `{"data":{"two":"x"}}`)
-	before := apply(t, ns, manager, desired)
-	after := apply(t, ns, manager, formOf(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1"}}`)))
-	lost := drift.LostFields(before, after, manager)
-	_, lives, _ := unstructured.NestedString(after.Object, "data", "two")
-	if lives != (len(lost) > 0) {
-		t.Errorf("two lives on: %v, lost: %v", lives, lost)
-	}
-	must.Same(t, lives, live(t, plain, before).CoOwned, "two lives on:", lives, "co-owned before")
-}
-
-// TestServerExclusive: nulls remove what others added and keep our entry, so that the object is in sync at once.
-func TestServerExclusive(t *testing.T) {
-	ns := memory(t)
-	v := &drift.View{Manager: manager, Exclusive: []fieldpath.Path{fieldpath.MustParse(".data")}}
-	desired := formOf(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1"}}`))
-	u := apply(t, ns, manager, desired)
-	if l := live(t, v, u); l.P != drift.Desired(desired, v) || l.Extra {
-		t.Error("it has extras from the start")
-	}
-	theirs := merge(t, ns, "kubectl-edit", u, `{"data":{"two.x":"2"}}`)
-	l := live(t, v, theirs)
-	if l.P == drift.Desired(desired, v) || !l.Extra {
-		t.Error("an added key is no drift")
-	}
-	extras := drift.Extras(theirs, desired, v.Exclusive)
-	if len(extras) != 1 || extras[0].String() != ".data['two.x']" {
-		t.Fatalf("extras %v", extras)
-	}
-	again := apply(t, ns, manager, desired)
-	if !live(t, v, again).Extra {
-		t.Error("an apply removes extras, which no API server did before")
-	}
-	nulled := merge(t, ns, manager, u, `{"data":{"two.x":null}}`)
-	if l := live(t, v, nulled); l.P != drift.Desired(desired, v) || l.Extra || !l.Managed {
-		t.Errorf("after nulls: managed %v, extra %v", l.Managed, l.Extra)
 	}
 }
 
