@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/corollary-dev/corollary/internal/golden"
 )
 
 // TestGeneratedStatusIsAllThatIsMissing pastes what is printed into a definition, which then lacks nothing.
@@ -44,5 +46,25 @@ spec:
 	pasted := strings.Replace(printed, "    properties:\n", "    type: object\n    properties:\n      "+spec+"\n", 1)
 	if got, want := compare(pasted), "note: the definition of WebApp has all of it\n"; got != want {
 		t.Errorf("after:\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestExamplePolicies holds the policies that stand beside examples to what is printed.
+func TestExamplePolicies(t *testing.T) {
+	t.Parallel()
+	paths, err := filepath.Glob("../../examples/configs/*/policy.yaml")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("found %d policies: %v", len(paths), err)
+	}
+	for _, path := range paths {
+		dir := filepath.Dir(path)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			out, errs, code := split(t, "generate", "policy", "-c", filepath.Join(dir, "operator.yaml"), "--crds", filepath.Join(dir, "crd.yaml"),
+				"--service-account", "platform/corollary")
+			if code != 0 || errs != "" {
+				t.Fatalf("exit code %d\n%s", code, errs)
+			}
+			golden.File(t, path, []byte(out))
+		})
 	}
 }
