@@ -23,12 +23,12 @@ type costs struct {
 	size     uint64 // of the object in bytes
 	sum      uint64
 	problems []string
-	bounds   map[string]rules.Bound // by path
+	bounds   map[string]cost.Bound // by path
 }
 
 // costOf is the largest cost of operations for an object of size bytes.
 func costOf(operations []operation, size uint64) *costs {
-	c := &costs{size: size, bounds: map[string]rules.Bound{}}
+	c := &costs{size: size, bounds: map[string]cost.Bound{}}
 	c.add(operations, "", 1)
 	return c
 }
@@ -51,14 +51,14 @@ func (c *costs) add(operations []operation, above string, count uint64) {
 			}
 		case *each:
 			schema := kinds.OpenAPI(o.source)
-			entries, isBounded := rules.MaxEntries(schema, c.size)
+			entries, isBounded := cost.MaxEntries(schema, c.size)
 			path := above + o.from.String()
 			if !isBounded {
 				keyword := "maxItems"
 				if o.source.Items == nil {
 					keyword = "maxProperties"
 				}
-				c.bounds[path] = rules.Bound{Path: path, Keyword: keyword, Assumed: entries}
+				c.bounds[path] = cost.Bound{Path: path, Keyword: keyword, Assumed: entries}
 			}
 			entries = min(cost.Times(count, entries), c.size)
 			c.sum = cost.Plus(c.sum, entries)
@@ -84,8 +84,8 @@ func (c *Converter) TooExpensive() []string {
 				limit /= 2 // by way of the hub there are two hops
 			}
 			costAt := func(size uint64) *costs { return c.costOfWay(s, way.there, way.back, size) }
-			if all := costAt(rules.MaxStored); !all.fits(limit) {
-				found = append(found, advice(way.from, way.to, all, costOf(way.back, rules.MaxStored), func(size uint64) bool {
+			if all := costAt(cost.MaxStored); !all.fits(limit) {
+				found = append(found, advice(way.from, way.to, all, costOf(way.back, cost.MaxStored), func(size uint64) bool {
 					return costAt(size).fits(limit) && costOf(way.back, size).fits(limit)
 				}))
 			}
@@ -106,9 +106,9 @@ func (c *Converter) costOfWay(s *Spoke, there, back []operation, size uint64) *c
 // MaxCost is the largest cost of converting an object that is stored from a spoke to the hub, or back.
 func (c *Converter) MaxCost(s *Spoke, toHub bool) uint64 {
 	if toHub {
-		return c.costOfWay(s, s.toHub, s.fromHub, rules.MaxStored).sum
+		return c.costOfWay(s, s.toHub, s.fromHub, cost.MaxStored).sum
 	}
-	return c.costOfWay(s, s.fromHub, s.toHub, rules.MaxStored).sum
+	return c.costOfWay(s, s.fromHub, s.toHub, cost.MaxStored).sum
 }
 
 // advice says what bounds would make a way cheap enough.
@@ -117,7 +117,7 @@ func advice(from, to string, all, back *costs, fits func(size uint64) bool) stri
 	if len(all.problems) > 0 {
 		text = fmt.Sprintf("%s may cost more than its limit for an object of %s, and then fails", strings.Join(all.problems, ", "), from)
 	}
-	size := uint64(rules.MaxStored)
+	size := uint64(cost.MaxStored)
 	for ; size > smallest && !fits(size); size /= 2 {
 	}
 	var wanted []string
@@ -127,7 +127,7 @@ func advice(from, to string, all, back *costs, fits func(size uint64) bool) stri
 	}{{from, all}, {to, back}} {
 		for _, path := range slices.Sorted(maps.Keys(side.at.bounds)) {
 			b := side.at.bounds[path]
-			most := rounded(uint64(float64(b.Assumed) * float64(size) / rules.MaxStored))
+			most := rounded(uint64(float64(b.Assumed) * float64(size) / cost.MaxStored))
 			if b.Keyword == "maxLength" || b.Keyword == "maxItems" || b.Keyword == "maxProperties" {
 				wanted = append(wanted, fmt.Sprintf("%s: %d to %s in %s", b.Keyword, most, path, side.version))
 			} else {
@@ -148,7 +148,7 @@ func amount(units uint64) string {
 	if units == math.MaxUint64 {
 		return "any number of units"
 	}
-	return fmt.Sprintf("%d units for an object of %d KiB", units, rules.MaxStored>>10)
+	return fmt.Sprintf("%d units for an object of %d KiB", units, cost.MaxStored>>10)
 }
 
 // rounded is the number of one digit followed by zeros that is not larger.

@@ -30,7 +30,7 @@ func (c *compiler) call(cmd *parse.CommandNode, name string, given int) {
 		)
 		return
 	}
-	if (name == "variable" || name == "downstream") && !namesConstant(cmd) {
+	if _, ok := parsing.OnlyArgument(cmd); !ok && (name == "variable" || name == "downstream") {
 		c.errorf(cmd.Pos, `write `+name+` "NAME"`, "the name of a %s must be written as it is, since what is read must be known before", name)
 		return
 	}
@@ -46,15 +46,6 @@ func (c *compiler) call(cmd *parse.CommandNode, name string, given int) {
 	if text, ok := parsing.Constant(cmd.Args[1]); ok && name == "include" {
 		c.templateName(cmd.Pos, text)
 	}
-}
-
-// namesConstant reports whether the only argument of a call is a constant.
-func namesConstant(cmd *parse.CommandNode) bool {
-	if len(cmd.Args) != 2 {
-		return false
-	}
-	_, ok := parsing.Constant(cmd.Args[1])
-	return ok
 }
 
 func (c *compiler) templateName(pos parse.Pos, name string) {

@@ -3,20 +3,12 @@ package rules
 import (
 	"math"
 
-	"k8s.io/kube-openapi/pkg/validation/spec"
-
 	"github.com/corollary-dev/corollary/pkg/rules/cost"
 )
 
-// MaxStored is cost.MaxStored.
-const MaxStored = cost.MaxStored
-
-// Bound is cost.Bound.
-type Bound = cost.Bound
-
 // MaxCost returns the largest cost of the expression for any self of at most size bytes that its schema allows, and what the schema
 // leaves without a bound, sorted by path.
-func (p *Program) MaxCost(size uint64) (most uint64, unbounded []Bound) {
+func (p *Program) MaxCost(size uint64) (most uint64, unbounded []cost.Bound) {
 	p.scope.estimating.Lock()
 	defer p.scope.estimating.Unlock()
 	checked, problem := p.scope.check(p.expr)
@@ -24,11 +16,6 @@ func (p *Program) MaxCost(size uint64) (most uint64, unbounded []Bound) {
 		return math.MaxUint64, nil // it was compiled: cannot happen
 	}
 	return cost.Most(p.scope.env, checked, p.scope.self, size)
-}
-
-// MaxEntries is cost.MaxEntries.
-func MaxEntries(s *spec.Schema, size uint64) (most uint64, isBounded bool) {
-	return cost.MaxEntries(s, size)
 }
 
 // CallLimit is the cost of a single evaluation above which it may fail. CEL's own accounting of loops takes time quadratic in the

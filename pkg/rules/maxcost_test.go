@@ -10,6 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/rules/cost"
 )
 
 // boundedSelf has a text, a list of texts, a map and a list of objects, all bounded.
@@ -54,7 +55,7 @@ func TestMaxCostIsABound(t *testing.T) {
 				t.Errorf("%s: %v", expression, err)
 				continue
 			}
-			bound, unbounded := program.MaxCost(rules.MaxStored)
+			bound, unbounded := program.MaxCost(cost.MaxStored)
 			for _, b := range unbounded {
 				t.Errorf("%s: %s has no bound", expression, b.Path)
 			}
@@ -62,8 +63,8 @@ func TestMaxCostIsABound(t *testing.T) {
 				budget := rules.NewBudget(t.Context())
 				before := budget.Left()
 				_, _ = program.Eval(rules.Vars{Self: largest(n, letter)}, budget) // some fail, at a cost
-				if cost := before - budget.Left(); cost > bound {
-					t.Errorf("%s costs %d with %d times %q, and at most %d was estimated", expression, cost, n, letter, bound)
+				if spent := before - budget.Left(); spent > bound {
+					t.Errorf("%s costs %d with %d times %q, and at most %d was estimated", expression, spent, n, letter, bound)
 				}
 			}
 		}
@@ -90,8 +91,8 @@ func TestMaxCostOfPatterns(t *testing.T) {
 		env := must.Get(rules.NewEnv(rules.EnvOptions{Self: &spec.Schema{SchemaProps: spec.SchemaProps{
 			Type: []string{"object"}, Properties: map[string]spec.Schema{"t": *text}}}})).In(t)
 		program := must.Get(env.Any("self.t.split(':')[0]", rules.Upstream, "")).In(t)
-		if cost, _ := program.MaxCost(rules.MaxStored); cost < row.atLeast || cost > row.atMost {
-			t.Errorf("%s: %q: it costs at most %d, want %d to %d", row.reason, row.pattern, cost, row.atLeast, row.atMost)
+		if most, _ := program.MaxCost(cost.MaxStored); most < row.atLeast || most > row.atMost {
+			t.Errorf("%s: %q: it costs at most %d, want %d to %d", row.reason, row.pattern, most, row.atLeast, row.atMost)
 		}
 	}
 }

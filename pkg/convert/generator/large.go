@@ -15,7 +15,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/convert/places"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/rules/cost"
 )
 
 // triesOfSize bounds how many objects are made to get one that is valid: half of them have only what is required.
@@ -49,7 +49,7 @@ func (g *Generator) Sized(ctx context.Context, v, other *kinds.Version) func(fun
 // isStorable reports whether etcd takes an object of that size.
 func isStorable(obj map[string]any) bool {
 	text, err := json.Marshal(obj)
-	return err == nil && len(text) <= rules.MaxStored
+	return err == nil && len(text) <= cost.MaxStored
 }
 
 // largeMaker makes small objects with one large list, map or text.

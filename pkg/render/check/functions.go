@@ -6,6 +6,7 @@ import (
 	template "text/template/parse"
 
 	"github.com/corollary-dev/corollary/pkg/render/functions"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
 )
 
 // nameOfItem is what templates call the item of forEach.
@@ -22,14 +23,14 @@ func (w *walk) pipe(p *template.PipeNode, in scope) shape {
 		for _, arg := range cmd.Args {
 			args = append(args, w.node(arg, in))
 		}
-		name, isCall := cmd.Args[0].(*template.IdentifierNode)
+		name := parsing.Function(cmd)
 		switch {
-		case !isCall || name.Ident == nameOfItem:
+		case name == "" || name == nameOfItem:
 			value = args[0]
 		case i > 0:
-			value = w.callOf(cmd, name.Ident, append(args[1:], value))
+			value = w.callOf(cmd, name, append(args[1:], value))
 		default:
-			value = w.callOf(cmd, name.Ident, args[1:])
+			value = w.callOf(cmd, name, args[1:])
 		}
 	}
 	return value
@@ -37,8 +38,8 @@ func (w *walk) pipe(p *template.PipeNode, in scope) shape {
 
 // takesMissing reports whether a call works without a value.
 func takesMissing(cmd *template.CommandNode) bool {
-	name, isCall := cmd.Args[0].(*template.IdentifierNode)
-	return isCall && name.Ident != "include" && functions.TakesNull(name.Ident)
+	name := parsing.Function(cmd)
+	return name != "include" && functions.TakesNull(name)
 }
 
 // callOf is the shape of what a function gives for arguments, of which the last may be piped in. Of the functions only those are followed
@@ -61,7 +62,7 @@ func (w *walk) callOf(cmd *template.CommandNode, name string, args []shape) shap
 	case "param":
 		constant = true
 	case "variable":
-		if name, ok := constantText(cmd); ok {
+		if name, ok := parsing.OnlyArgument(cmd); ok {
 			w.Variables = append(w.Variables, name)
 			return shape{schema: w.roots.Variables[name]}
 		}
@@ -85,23 +86,10 @@ func allConstant(values []shape) bool {
 	return !slices.ContainsFunc(values, func(s shape) bool { return !s.constant })
 }
 
-// constantText is the argument of a call that has a constant text and nothing else.
-func constantText(cmd *template.CommandNode) (string, bool) {
-	if len(cmd.Args) != 2 {
-		return "", false
-	}
-	name, ok := cmd.Args[1].(*template.StringNode)
-	if !ok {
-		return "", false
-	}
-	return name.Text, true
-}
-
 // objectOf is how a call names an input or a downstream whose schema is known; empty for others.
 func (w *walk) objectOf(cmd *template.CommandNode) string {
-	function, isCall := cmd.Args[0].(*template.IdentifierNode)
-	if name, ok := constantText(cmd); isCall && ok {
-		if key := ObjectName(function.Ident, name); w.roots.Objects[key] != nil {
+	if name, ok := parsing.OnlyArgument(cmd); ok {
+		if key := ObjectName(parsing.Function(cmd), name); w.roots.Objects[key] != nil {
 			return key
 		}
 	}
@@ -111,8 +99,8 @@ func (w *walk) objectOf(cmd *template.CommandNode) string {
 // include follows a call of include. It may be of any tree and with any dot if its arguments do not tell.
 func (w *walk) include(cmd *template.CommandNode, args []shape) {
 	if len(args) == 2 {
-		if name, ok := cmd.Args[1].(*template.StringNode); ok {
-			w.call(name.Text, args[1])
+		if name, ok := parsing.Constant(cmd.Args[1]); ok {
+			w.call(name, args[1])
 			return
 		}
 	}
@@ -133,12 +121,12 @@ func (w *walk) indexed(cmd *template.CommandNode, name string, args []shape) {
 	}
 	of, root := args[0], strings.TrimSuffix(cmd.Args[1].String(), ".")
 	for _, arg := range cmd.Args[2:] {
-		key, ok := arg.(*template.StringNode)
+		key, ok := parsing.Constant(arg)
 		if !ok {
 			return
 		}
-		of = w.field(cmd.Pos, of, root, []string{key.Text})
-		root += "." + key.Text
+		of = w.field(cmd.Pos, of, root, []string{key})
+		root += "." + key
 	}
 }
 

@@ -157,10 +157,10 @@ func withoutLayout(p *template.PipeNode) *template.PipeNode {
 	}
 	for last := len(p.Cmds) - 1; last >= 0; last-- {
 		cmd := p.Cmds[last]
-		name, _ := cmd.Args[0].(*template.IdentifierNode)
-		prints := name != nil && slices.Contains([]string{"toYaml", "toJson", "mustToJson"}, name.Ident)
+		name := parsing.Function(cmd)
+		prints := slices.Contains([]string{"toYaml", "toJson", "mustToJson"}, name)
 		switch {
-		case name == nil || !prints && !slices.Contains([]string{"indent", "nindent", "trim"}, name.Ident):
+		case !prints && !slices.Contains([]string{"indent", "nindent", "trim"}, name):
 			return p
 		case prints && last > 0:
 			whole := *p

@@ -18,3 +18,11 @@ func Constant(n parse.Node) (text string, ok bool) {
 	}
 	return s.Text, true
 }
+
+// OnlyArgument returns the argument of a call that has a string constant and nothing else.
+func OnlyArgument(cmd *parse.CommandNode) (text string, ok bool) {
+	if len(cmd.Args) != 2 {
+		return "", false
+	}
+	return Constant(cmd.Args[1])
+}

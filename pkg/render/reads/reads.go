@@ -346,10 +346,10 @@ func inputCall(n parse.Node) (name string, ok bool) {
 // objectCall returns the input, or the key of the downstream, of a call with a constant name.
 func objectCall(cmd *parse.CommandNode) (name string, ok bool) {
 	called := parsing.Function(cmd)
-	if (called != "input" && called != "downstream") || len(cmd.Args) != 2 {
+	if called != "input" && called != "downstream" {
 		return "", false
 	}
-	if name, ok = parsing.Constant(cmd.Args[1]); called == "downstream" {
+	if name, ok = parsing.OnlyArgument(cmd); called == "downstream" {
 		name = parsing.DownstreamKey(name)
 	}
 	return name, ok
