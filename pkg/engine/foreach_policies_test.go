@@ -45,21 +45,6 @@ func TestForEachPolicies(t *testing.T) {
 				deleteAndWait(t, pools, ns, "p")
 				waitData(t, ns, "p-a", "value", "theirs")
 			}},
-		{name: "adopt", reason: "what nobody owns is taken over", config: withLine("adoptionPolicy: IfUnowned"),
-			before: func(t *testing.T, ns string) { testkit.Apply(t, ns, configMap("p-a", "theirs")) },
-			then: func(t *testing.T, ns, operator string) {
-				waitCondition(t, pools, ns, "p", "Ready", "True")
-			}},
-		{name: "field managers", reason: "what a manager has applied is taken over, and what the template lacks goes",
-			config: func(conf string) string {
-				return withLine("adopt: {fieldManagers: [test]}")(withLine("adoptionPolicy: IfUnowned")(conf))
-			},
-			before: func(t *testing.T, ns string) {
-				testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: p-a}, data: {value: theirs, more: x}}")
-			},
-			then: func(t *testing.T, ns, operator string) {
-				waitThat(t, configMaps, ns, "p-a", func(u *obj) bool { return len(u.Object["data"].(map[string]any)) == 1 })
-			}},
 		{name: "ready", reason: "each object has its own rule about readiness; the message counts, and names at most five",
 			config: withLine("ready: {rules: [{rule: \"downstream.metadata.?annotations[?'up'].orValue('') == item.value\", message: it is down}]}"),
 			then: func(t *testing.T, ns, operator string) {
@@ -77,24 +62,6 @@ func TestForEachPolicies(t *testing.T) {
 				testkit.Patch(t, configMaps, ns, "p-f", "somebody", `{"metadata":{"annotations":{"up":"6"}}}`)
 				waitCondition(t, pools, ns, "p", "Ready", "True")
 			}},
-		{name: "ignore", reason: "drift is left alone, and the next change of one item is applied to its object", config: withLine("drift: {policy: Ignore}"),
-			then: func(t *testing.T, ns, operator string) {
-				waitRecorded(t, ns, "p", "p-a InSync", "p-b InSync")
-				testkit.Patch(t, configMaps, ns, "p-a", "somebody", `{"data":{"value":"theirs"}}`)
-				testkit.Apply(t, ns, pool("p", "a=1", "b=3"))
-				waitWorkers(t, ns, operator, "p-a=theirs", "p-b=3")
-				testkit.Apply(t, ns, pool("p", "a=4", "b=3"))
-				waitWorkers(t, ns, operator, "p-a=4", "p-b=3")
-			}},
-		{name: "report", reason: "the drift of one object is reported", config: withLine("drift: {policy: Report}"),
-			then: func(t *testing.T, ns, operator string) {
-				waitRecorded(t, ns, "p", "p-a InSync", "p-b InSync")
-				testkit.Patch(t, configMaps, ns, "p-a", "somebody", `{"data":{"value":"theirs"}}`)
-				waitRecorded(t, ns, "p", "p-a Drifted", "p-b InSync")
-				waitWorkers(t, ns, operator, "p-a=theirs", "p-b=2")
-				testkit.Apply(t, ns, pool("p", "a=3", "b=2"))
-				waitWorkers(t, ns, operator, "p-a=3", "p-b=2")
-			}},
 		{name: "recreate", reason: "an immutable change recreates one object", config: func(conf string) string {
 			return withLine("updatePolicy: Recreate")(strings.Replace(conf, "data: {value", "immutable: true\n      data: {value", 1))
 		}, then: func(t *testing.T, ns, operator string) {
@@ -105,12 +72,6 @@ func TestForEachPolicies(t *testing.T) {
 				t.Error("an object that has not changed was recreated")
 			}
 		}},
-		{name: "create only", reason: "an object is created, and created again, and never changed", config: withLine("updatePolicy: CreateOnly"),
-			then: func(t *testing.T, ns, operator string) {
-				testkit.Apply(t, ns, pool("p", "a=3", "b=4"))
-				testkit.Delete(t, configMaps, ns, "p-b")
-				waitWorkers(t, ns, operator, "p-a=1", "p-b=4")
-			}},
 		{name: "orphan", reason: "the object of an item that is gone stays, without our marks",
 			config: withLine("deletionPolicy: Orphan"), then: func(t *testing.T, ns, operator string) {
 				testkit.Apply(t, ns, pool("p", "b=2"))
