@@ -15,7 +15,7 @@ const (
 	Compatible Level = iota
 	// Conversion: as it is, values get lost or mean something else; in a version of its own, with a conversion, they do not.
 	Conversion
-	// Breaking: objects or clients that worked are refused.
+	// Breaking: objects or clients that worked are refused, or stored values are lost as their objects are written.
 	Breaking
 )
 

@@ -105,6 +105,7 @@ func diff(from, to *definition) ([]Change, error) {
 	for i := range to.Spec.Versions {
 		d.lint(find(from, to.Spec.Versions[i].Name), &to.Spec.Versions[i])
 	}
+	d.stored()
 	d.apart()
 	return d.changes, nil
 }
@@ -332,6 +333,23 @@ func (d *differ) loss(version string, l loss, before string) {
 	c := &d.changes[len(d.changes)-1]
 	if c.Ratcheted = l.ratcheted; l.ratcheted {
 		c.Reason += "; an update that leaves the value as it is passes (ratcheting), creating and restoring do not"
+	}
+}
+
+// stored compares the schema in which objects are stored with that in which they will be: what that one does not declare is lost with the
+// next write of an object, whatever else is served.
+func (d *differ) stored() {
+	from, to := kinds.StoredVersion(d.old), kinds.StoredVersion(d.new)
+	if from == to || strategy(d.new) == apiextensionsv1.WebhookConverter {
+		return
+	}
+	for _, l := range losses(d.schemas[false][from].Structural, d.schemas[true][to].Structural) {
+		if l.level != Conversion {
+			continue // limits hold in the version of a request
+		}
+		l.level, l.fix = Breaking, "declare it in "+to+" as in "+from+", or have a webhook convert first; where one does that files leave out, "+
+			"compare with the cluster: corollary crd diff cluster NEW"
+		d.loss(to, l, "objects that are stored as "+from+" are stored as "+to+" once they are written, without a conversion: ")
 	}
 }
 

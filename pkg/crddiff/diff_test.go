@@ -302,13 +302,14 @@ func TestInvalidDefinitions(t *testing.T) {
 	}
 }
 
+const webhook = "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: 'https://a'}}}\n"
+
 // Each way in which a definition can change as a whole, and the versions of it.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
 	const a, ab = "properties: {a: {type: string}}", "properties: {a: {type: string}, b: {type: string}}"
 	one := "  versions:\n" + version("v1", a, "storage: true")
 	two := one + version("v1beta1", a, "storage: false")
-	webhook := "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: 'https://a'}}}\n"
 	for _, row := range []struct {
 		reason, was, is string
 		level           crddiff.Level
@@ -383,6 +384,46 @@ func TestDefinitions(t *testing.T) {
 			}
 			t.Fatalf("not among %+v", changes)
 		})
+	}
+}
+
+// TestStoredVersionKeepsFields tries all changes between definitions of two versions, each with .spec.b, without it, or absent. An object
+// in the old stored version, written by the new definition, keeps .spec.b if a webhook converts it or the new stored version has it.
+func TestStoredVersionKeepsFields(t *testing.T) {
+	t.Parallel()
+	schemas := map[bool]string{false: "properties: {a: {type: string}}", true: "properties: {a: {type: string}, b: {type: string}}"}
+	type state struct {
+		*apiextensionsv1.CustomResourceDefinition
+		name    string
+		stored  string
+		has     bool // the stored version has .spec.b
+		webhook bool
+	}
+	var states []state
+	for _, conversion := range []string{"", webhook} {
+		for stored, other := range map[string]string{"v1": "v2", "v2": "v1"} {
+			for _, has := range []bool{false, true} {
+				alone := conversion + "  versions:\n" + version(stored, schemas[has], "storage: true")
+				for what, also := range map[string]string{"": "", " beside the same": version(other, schemas[has], "storage: false"),
+					" beside another": version(other, schemas[!has], "storage: false")} {
+					name := fmt.Sprintf("%s with b: %t%s, converted: %t", stored, has, what, conversion != "")
+					states = append(states, state{definition(t, alone+also), name, stored, has, conversion != ""})
+				}
+			}
+		}
+	}
+	for _, was := range states {
+		for _, is := range states {
+			changes, err := crddiff.Diff([]*apiextensionsv1.CustomResourceDefinition{was.CustomResourceDefinition},
+				[]*apiextensionsv1.CustomResourceDefinition{is.CustomResourceDefinition})
+			lost := was.has && !is.has && was.stored != is.stored && !is.webhook
+			reported := slices.ContainsFunc(changes, func(c crddiff.Change) bool {
+				return c.Path == ".spec.b" && c.Level == crddiff.Breaking && c.Version == is.stored && c.Fix != ""
+			})
+			if err != nil || lost != reported {
+				t.Errorf("from %s to %s: %v, %v", was.name, is.name, changes, err)
+			}
+		}
 	}
 }
 

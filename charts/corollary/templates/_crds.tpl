@@ -1,5 +1,23 @@
+{{/* The object of a text, as JSON. Fails unless the text is one CustomResourceDefinition of that name: Helm would apply what else is in it. {name, text} */}}
+{{- define "corollary.crd.only" -}}
+{{- $holds := list -}}{{- $objects := list -}}
+{{- range regexSplit "(?m)^---" .text -1 -}}
+  {{- if regexMatch "(?m)^\\s*[^#\\s]" . -}}
+    {{- $object := fromYaml . -}}
+    {{- $objects = append $objects $object -}}
+    {{- $holds = append $holds ($object.Error | default (printf "%v %v" ($object.kind | default "no kind") (($object.metadata).name | default "without a name"))) -}}
+  {{- end -}}
+{{- end -}}
+{{- $wanted := printf "CustomResourceDefinition %s" .name -}}
+{{- if ne (join ", " $holds) $wanted -}}
+  {{- fail (printf "crds.definitions.%s should be %s alone, and is %s: give each definition an entry of its own, by its name" (.name | replace "." "\\.") $wanted (join ", " $holds | default "empty")) -}}
+{{- end -}}
+{{- first $objects | toJson -}}
+{{- end -}}
+
 {{/* Fails if Helm would delete a CustomResourceDefinition with its release, and all custom resources with it; and if the one of the cluster
-has fields that the new one has not: the API server drops their values from all objects. */}}
+has fields that the new one has not: the API server drops their values from all objects. So does another stored version without them, unless a
+webhook converts already. */}}
 {{- define "corollary.crd.keeps" -}}
 {{- if ne (get ((.new.metadata).annotations | default dict) "helm.sh/resource-policy") "keep" -}}
   {{- fail (printf "CustomResourceDefinition %s: Helm would delete it with the release, and all custom resources with it: give it the annotation helm.sh/resource-policy: keep, as corollary generate chart-values does" .name) -}}
@@ -11,15 +29,34 @@ has fields that the new one has not: the API server drops their values from all 
     {{- $_ := set $versions .name . -}}
     {{- if .storage -}}{{- $stored = . -}}{{- end -}}
   {{- end -}}
-  {{- $converted := or .converted (eq (dig "spec" "conversion" "strategy" "None" .new) "Webhook") -}}
+  {{- $before := dig "spec" "conversion" "strategy" "None" $old -}}
+  {{- $now := dig "spec" "conversion" "strategy" (include "corollary.crd.left" $old) .new -}}
   {{- range .new.spec.versions -}}
-    {{- $before := get $versions .name | default (ternary dict $stored $converted) -}}
-    {{- $lost := include "corollary.crd.lost" (list "" (dig "schema" "openAPIV3Schema" dict $before) (dig "schema" "openAPIV3Schema" dict .)) -}}
-    {{- if $lost -}}
-      {{- fail (printf "CustomResourceDefinition %s: version %s would lose %s, and all objects their values: rename fields by a conversion (docs/upgrading-crds.md), or set crds.force=true" $.name .name (trim $lost)) -}}
+    {{- $compared := list (get $versions .name) -}}
+    {{- $isNew := and (not (hasKey $versions .name)) (not $.converted) -}}
+    {{- if and (ne $now "Webhook") (or .storage $isNew (ne $before $now)) -}}
+      {{- $compared = list (get $versions .name) $stored -}}
+    {{- end -}}
+    {{- $new := . -}}
+    {{- range uniq $compared -}}
+      {{- $lost := include "corollary.crd.lost" (list "" (dig "schema" "openAPIV3Schema" dict (. | default dict)) (dig "schema" "openAPIV3Schema" dict $new)) -}}
+      {{- if $lost -}}
+        {{- fail (printf "CustomResourceDefinition %s: version %s would lose %s, and all objects their values: rename fields by a conversion (docs/upgrading-crds.md), or set crds.force=true" $.name $new.name (trim $lost)) -}}
+      {{- end -}}
     {{- end -}}
   {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The strategy of a definition's conversion after an upgrade that says nothing of it: Helm takes away what it has written itself. */}}
+{{- define "corollary.crd.left" -}}
+{{- $strategy := dig "spec" "conversion" "strategy" "None" . -}}
+{{- range .metadata.managedFields -}}
+  {{- if and (eq .manager "helm") (dig "f:spec" "f:conversion" "f:webhook" "" (.fieldsV1 | default dict)) -}}
+    {{- $strategy = "None" -}}
+  {{- end -}}
+{{- end -}}
+{{- $strategy -}}
 {{- end -}}
 
 {{/* The paths of the fields that one schema has and the other has not, or has with another type: path, schema, other. */}}

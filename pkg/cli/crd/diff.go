@@ -45,8 +45,8 @@ objects are stored.
   compatible  every valid object stays valid and keeps all fields
   conversion  values are lost or mean something else, unless the change is made in a
               new version with a conversion
-  breaking    objects or clients that work now are refused, or API servers refuse the
-              new definition
+  breaking    objects or clients that work now are refused, stored values are lost, or API
+              servers refuse the new definition
 
 With -c, removing a version or field that a config reads is breaking, too.
 
