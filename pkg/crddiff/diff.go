@@ -73,11 +73,12 @@ func removed(old *definition, from, to []*definition) Change {
 type differ struct {
 	old, new *definition
 	schemas  map[bool]map[string]*kinds.Version // of the new one: true
+	lost     map[string]bool                    // what objects lose that are stored now: path and reason
 	changes  []Change
 }
 
 func diff(from, to *definition) ([]Change, error) {
-	d := &differ{old: from, new: to, schemas: map[bool]map[string]*kinds.Version{}}
+	d := &differ{old: from, new: to, schemas: map[bool]map[string]*kinds.Version{}, lost: map[string]bool{}}
 	for isNew, definition := range map[bool]*definition{false: from, true: to} {
 		storage := 0
 		for _, v := range definition.Spec.Versions {
@@ -347,6 +348,7 @@ func (d *differ) stored() {
 		if l.level != Conversion {
 			continue // limits hold in the version of a request
 		}
+		d.lost[l.path+l.what] = true
 		l.level, l.fix = Breaking, "declare it in "+to+" as in "+from+", or have a webhook convert first; where one does that files leave out, "+
 			"compare with the cluster: corollary crd diff cluster NEW"
 		d.loss(to, l, "objects that are stored as "+from+" are stored as "+to+" once they are written, without a conversion: ")
@@ -418,7 +420,7 @@ func (d *differ) between(about, from, to, before string) int {
 	}
 	n := 0
 	for _, l := range losses(d.schemas[true][from].Structural, d.schemas[true][to].Structural) {
-		if known[l.path+l.what] {
+		if known[l.path+l.what] || from == kinds.StoredVersion(d.old) && d.lost[l.path+l.what] {
 			continue
 		}
 		l.level, l.ratcheted = Conversion, false
