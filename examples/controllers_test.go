@@ -16,7 +16,6 @@ var (
 	autoscalers     = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
 	ingresses       = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
 	services        = schema.GroupVersionResource{Version: "v1", Resource: "services"}
-	certificates    = schema.GroupVersionResource{Group: "certificates.example.com", Version: "v1", Resource: "certificates"}
 	statefulSets    = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 	externalSecrets = schema.GroupVersionResource{Group: "secrets.example.com", Version: "v1", Resource: "externalsecrets"}
 )

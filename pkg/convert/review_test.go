@@ -75,7 +75,10 @@ func TestReviews(t *testing.T) {
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			t.Parallel()
-			response := must.Get(http.Post(server.URL, "application/json", strings.NewReader(row.body))).In(t)
+			response, err := http.Post(server.URL, "application/json", strings.NewReader(row.body))
+			if err != nil {
+				t.Fatal(err)
+			}
 			defer response.Body.Close()
 			text, err := io.ReadAll(response.Body)
 			if err != nil || response.StatusCode != row.code {

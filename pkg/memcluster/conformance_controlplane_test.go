@@ -185,7 +185,10 @@ func (s *session) send(st step) (answer, shown any) {
 		request.Header.Set("Accept", "application/json;g=meta.k8s.io;v=v1;as=PartialObjectMetadata"+strings.TrimPrefix(st.options, metadata))
 	}
 	request.Header.Set("User-Agent", "conformance/1")
-	response := must.Get(s.client.Do(request)).In(s.t, s.server)
+	response, err := s.client.Do(request)
+	if err != nil {
+		s.t.Fatal(s.server, err)
+	}
 	if strings.Contains(st.path, "watch=true") && response.StatusCode == http.StatusOK {
 		s.t.Cleanup(func() { _ = response.Body.Close() })
 		s.watches[strconv.Itoa(len(s.answers)+1)] = bufio.NewReader(response.Body)

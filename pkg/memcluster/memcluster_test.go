@@ -314,7 +314,10 @@ func TestRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		request.Header.Set("Content-Type", test.contentType)
-		response := must.Get(cluster.RoundTrip(request)).In(t)
+		response, err := cluster.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var text strings.Builder
 		must.Do(t, response.Write(&text))
 		_ = response.Body.Close() // it is in memory

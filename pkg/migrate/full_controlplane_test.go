@@ -94,7 +94,10 @@ func (s *smallServer) free() {
 
 func (s *smallServer) etcd(path, body string) []byte {
 	s.Helper()
-	answer := must.Get(http.Post(s.plane.EtcdURL()+"/v3/"+path, "application/json", bytes.NewReader([]byte(body)))).In(s)
+	answer, err := http.Post(s.plane.EtcdURL()+"/v3/"+path, "application/json", bytes.NewReader([]byte(body)))
+	if err != nil {
+		s.Fatal(err)
+	}
 	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {

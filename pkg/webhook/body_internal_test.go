@@ -34,14 +34,20 @@ func TestAnnouncedReview(t *testing.T) {
 		idle = append(idle, conn)
 	}
 	for range 10 { // the idle ones may be read before or after
-		response := must.Get(http.Post(server.URL, "application/json", strings.NewReader(`{}`))).In(t)
+		response, err := http.Post(server.URL, "application/json", strings.NewReader(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
 		_ = response.Body.Close()
 		if response.StatusCode != http.StatusBadRequest { // it was read
 			t.Errorf("answered %s", response.Status)
 		}
 	}
 	for _, conn := range idle {
-		response := must.Get(http.ReadResponse(bufio.NewReader(conn), nil)).In(t)
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		_ = response.Body.Close()
 		if response.StatusCode != http.StatusRequestTimeout || !response.Close {
 			t.Errorf("the idle client is answered %s", response.Status)
