@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // asKubectl reads YAML the way kubectl does.
@@ -77,9 +78,7 @@ func TestValuesAreKubectls(t *testing.T) {
 				t.Errorf("%q: %v", text, doc.Errs)
 				continue
 			}
-			if d := cmp.Diff(want, doc.Values); d != "" {
-				t.Errorf("%q: -kubectl +ours\n%s", text, d)
-			}
+			must.Same(t, want, doc.Values, text, "-kubectl +ours")
 		}
 	}
 }
@@ -101,9 +100,7 @@ func TestAliasesAreKubectls(t *testing.T) {
 		if err := doc.Errs.Err(); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
-		if d := cmp.Diff(want, doc.Values); d != "" {
-			t.Errorf("%q: -kubectl +ours\n%s", text, d)
-		}
+		must.Same(t, want, doc.Values, text, "-kubectl +ours")
 	}
 }
 
@@ -128,8 +125,6 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatalf("kubectl cannot read it: %v; we read %v", err, doc.Values)
 		}
-		if d := cmp.Diff(want, doc.Values); d != "" {
-			t.Errorf("-kubectl +ours\n%s", d)
-		}
+		must.Same(t, want, doc.Values, "-kubectl +ours")
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // TestErrors loads the files of each testdata/*.txtar and compares every error, to the byte, with the section
@@ -39,12 +40,8 @@ func loadArchive(t *testing.T, a *txtar.Archive) string {
 		if f.Name == "want" {
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(f.Name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(f.Name, f.Data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(f.Name), 0o755))
+		must.Do(t, os.WriteFile(f.Name, f.Data, 0o644))
 	}
 	o := Options{Files: []string{"."}, Env: []string{"HOME=/root"}}
 	activations := false
@@ -61,10 +58,7 @@ func loadArchive(t *testing.T, a *txtar.Archive) string {
 		case "identity":
 			activations, o.Identity = true, value
 		case "stdin":
-			f, err := os.Open(value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := must.Get(os.Open(value)).In(t)
 			t.Cleanup(func() { _ = f.Close() })
 			o.Stdin = f
 		}

@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
@@ -38,9 +39,7 @@ conventions: {fieldManager: cut, labels: {test.example.com/managed: cut}, owner:
 deletion: {wait: true}
 `
 	file := filepath.Join(t.TempDir(), "operator.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	files, _ := load.Operators(load.Options{Files: []string{file}})
 	cut, held := files[0].ForDeletion()
 	if len(held) > 0 {
@@ -97,9 +96,7 @@ func TestForDeletionOrder(t *testing.T) {
 		{reason: "what else is wrong does not matter", wait: true, more: `validate: [{message: there is no rule}]`},
 	} {
 		more := map[string]any{}
-		if err := yaml.Unmarshal([]byte(row.more), &more); err != nil {
-			t.Fatalf("%s: %s", row.reason, err)
-		}
+		must.Do(t, yaml.Unmarshal([]byte(row.more), &more), row.reason)
 		var downstreams []any
 		for i, d := range []map[string]any{{"name": "first", "template": row.first}, {"name": "second", "template": row.second}} {
 			d["apiVersion"], d["kind"] = "v1", "ConfigMap"
@@ -115,12 +112,9 @@ func TestForDeletionOrder(t *testing.T) {
 			downstreams = append(downstreams, d)
 		}
 		more["downstreams"] = downstreams
-		text, err := yaml.Marshal(more)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(yaml.Marshal(more)).In(t)
 		file := filepath.Join(t.TempDir(), "operator.yaml")
-		if err := os.WriteFile(file, fmt.Appendf(nil, `apiVersion: corollary.dev/v1alpha1
+		must.Do(t, os.WriteFile(file, fmt.Appendf(nil, `apiVersion: corollary.dev/v1alpha1
 kind: Operator
 metadata: {name: cut}
 watch: {apiVersion: v1, kind: Namespace}
@@ -128,9 +122,7 @@ status: {enabled: false}
 conventions: {fieldManager: cut, labels: {test.example.com/managed: cut}, owner: {annotation: test.example.com/owner},
   finalizer: test.example.com/cut, hash: {annotation: test.example.com/hash}}
 deletion: {wait: %t}
-%s`, row.wait, text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+%s`, row.wait, text), 0o600))
 		files, _ := load.Operators(load.Options{Files: []string{file}})
 		cut, held := files[0].ForDeletion()
 		if row.held != "" || len(held) > 0 {

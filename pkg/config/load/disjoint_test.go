@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
@@ -69,14 +70,8 @@ func TestContradictByTrying(t *testing.T) {
 	found := 0
 	for range 20000 {
 		one, two := randomSelector(r), randomSelector(r)
-		first, err := metav1.LabelSelectorAsSelector(one)
-		if err != nil {
-			t.Fatal(err)
-		}
-		second, err := metav1.LabelSelectorAsSelector(two)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(metav1.LabelSelectorAsSelector(one)).In(t)
+		second := must.Get(metav1.LabelSelectorAsSelector(two)).In(t)
 		both := false
 		for _, set := range all {
 			both = both || first.Matches(set) && second.Matches(set)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/document"
 )
@@ -33,12 +34,8 @@ func TestTemplatePos(t *testing.T) {
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			f, errs := loadText(t, fmt.Sprintf(minimal, "", tc.template))
-			if err := errs.Err(); err != nil {
-				t.Fatal(err)
-			}
-			if f.Downstreams[0].Template != tc.text {
-				t.Errorf("template %q", f.Downstreams[0].Template)
-			}
+			must.Do(t, errs.Err())
+			must.Same(t, tc.text, f.Downstreams[0].Template, "template")
 			if file, line := f.TemplatePos(0); file != document.StdinName || line != tc.line {
 				t.Errorf("%s:%d, want line %d", file, line, tc.line)
 			}
@@ -51,9 +48,7 @@ func TestTemplatePosElsewhere(t *testing.T) {
 	write(t, filepath.Join(dir, "app.yaml"), fmt.Sprintf(minimal, "", "    templateFile: sub/web.tmpl\n"))
 	write(t, filepath.Join(dir, "sub/web.tmpl"), "a: b\n")
 	files, errs := Operators(Options{Files: []string{dir}})
-	if err := errs.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errs.Err())
 	if file, line := files[0].TemplatePos(0); file != filepath.Join(dir, "sub/web.tmpl") || line != 1 {
 		t.Errorf("templateFile: %s:%d", file, line)
 	}
@@ -62,23 +57,17 @@ func TestTemplatePosElsewhere(t *testing.T) {
 	}
 
 	f, errs := loadText(t, fmt.Sprintf(minimal, "", "    template: |\n      a: b\n"), "app:.downstreams[name=web].template=c")
-	if err := errs.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errs.Err())
 	if file, line := f.TemplatePos(0); file != "--set app:.downstreams[name=web].template=c" || line != 1 {
 		t.Errorf("override: %s:%d", file, line)
 	}
-	if line := f.Line("downstreams[0].template"); line != 0 {
-		t.Errorf("an override has line %d", line)
-	}
+	must.Same(t, 0, f.Line("downstreams[0].template"), "an override has line")
 }
 
 func TestLinesAndErrorf(t *testing.T) {
 	f, errs := loadText(t, fmt.Sprintf(minimal, "validate:\n  - rule: >-\n      self.a\n    message: m\n", "    template: x\n"),
 		"app:.watch.labelSelector={matchLabels: {a: b}}")
-	if err := errs.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errs.Err())
 	for _, tc := range []struct {
 		reason, path, want string
 	}{
@@ -92,14 +81,10 @@ func TestLinesAndErrorf(t *testing.T) {
 			"--set app:.watch.labelSelector={matchLabels: {a: b}}: watch.labelSelector.matchLabels.a: bad: fix"},
 		{"what is no path stands at the top", "a b", "<stdin>:1: a b: bad: fix"},
 	} {
-		if got := f.Errorf(tc.path, "fix", "%s", "bad").Error(); got != tc.want {
-			t.Errorf("%s: got %s, want %s", tc.reason, got, tc.want)
-		}
+		must.Same(t, tc.want, f.Errorf(tc.path, "fix", "%s", "bad").Error(), tc.reason)
 	}
 	if file, line := f.TextPos("validate[0].rule"); file != document.StdinName || line != 7 {
 		t.Errorf("TextPos %s:%d", file, line)
 	}
-	if e := (&config.Error{Problem: "p"}).Error(); e != "p" {
-		t.Errorf("an error of no file: %s", e)
-	}
+	must.Same(t, "p", (&config.Error{Problem: "p"}).Error(), "an error of no file")
 }

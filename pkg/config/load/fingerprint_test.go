@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
@@ -13,9 +14,7 @@ func TestFingerprint(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "config.tmpl")
 	write := func(path, text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	file := filepath.Join(dir, "a.yaml")
 	write(file, "a: 1\n")
@@ -34,9 +33,7 @@ func TestFingerprint(t *testing.T) {
 		{"a file that a config names is there now", func() { write(other, "text") }, true},
 		{"it has changed", func() { write(other, "Text") }, true},
 		{"a config less", func() {
-			if err := os.Remove(file); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(file))
 		}, true},
 	} {
 		step.do()

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/corollary-dev/corollary/internal/must"
 )
 
 // FuzzLoad: no text and no override makes Load panic, every error says where, what and how to fix it, and
@@ -14,17 +16,11 @@ import (
 func FuzzLoad(f *testing.F) {
 	var names []string
 	for _, pattern := range caseFiles {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			f.Fatal(err)
-		}
+		found := must.Get(filepath.Glob(pattern)).In(f)
 		names = append(names, found...)
 	}
 	for _, name := range names {
-		a, err := txtar.ParseFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		a := must.Get(txtar.ParseFile(name)).In(f)
 		set := ""
 		for line := range strings.Lines(string(a.Comment)) {
 			if s, ok := strings.CutPrefix(strings.TrimSpace(line), "set: "); ok {

@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/document"
@@ -33,12 +32,8 @@ status: {conditions: {ready: Ready}}
 
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must.Do(t, os.WriteFile(name, []byte(text), 0o644))
 }
 
 // loadText loads one config from standard input.
@@ -53,9 +48,7 @@ func loadText(t *testing.T, text string, set ...string) (*File, config.Errors) {
 
 func TestDefaults(t *testing.T) {
 	f, errs := loadText(t, fmt.Sprintf(minimal, "validate: [{rule: \"true\"}]\n", "    template: x\n"))
-	if err := errs.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errs.Err())
 	yes := true
 	five := 5
 	want := config.Operator{
@@ -82,9 +75,7 @@ func TestDefaults(t *testing.T) {
 		Retry:        config.Retry{MinDelay: common.Duration(5 * time.Second), MaxDelay: common.Duration(5 * time.Minute)},
 		ResyncPeriod: common.Duration(10 * time.Hour),
 	}
-	if d := cmp.Diff(want, f.Operator); d != "" {
-		t.Errorf("-want +got\n%s", d)
-	}
+	must.Same(t, want, f.Operator)
 	if !f.Valid() || f.Path != document.StdinName {
 		t.Errorf("valid %v, path %s", f.Valid(), f.Path)
 	}
@@ -96,9 +87,7 @@ func TestDefaultsOfParts(t *testing.T) {
 inputs: [{name: a, apiVersion: v1, kind: ConfigMap, fixedName: x}]
 deletion: {before: {apiVersion: v1, kind: Job, template: x, doneWhen: "true"}}
 `, "    template: x\n"), "  hash:", "  finalizer: tools.example.com/x\n  hash:", 1), "app:.status.downstreams=.status.x")
-	if err := errs.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errs.Err())
 	five := 5
 	for _, tc := range []struct{ got, want any }{
 		{f.Guard, &config.Guard{MaxDeleted: "10%", Minimum: &five}},
@@ -109,9 +98,7 @@ deletion: {before: {apiVersion: v1, kind: Job, template: x, doneWhen: "true"}}
 			OnTimeout: config.BeforeHold, Timeout: common.Duration(time.Hour),
 		}},
 	} {
-		if d := cmp.Diff(tc.want, tc.got); d != "" {
-			t.Errorf("-want +got\n%s", d)
-		}
+		must.Same(t, tc.want, tc.got)
 	}
 }
 
@@ -129,9 +116,7 @@ func TestOverrides(t *testing.T) {
 			"app:.parameters={big: 9007199254740993, f: 1.5}",
 		},
 	})
-	if err := errs.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errs.Err())
 	op := files[0].Operator
 	for _, tc := range []struct {
 		reason    string
@@ -147,9 +132,7 @@ func TestOverrides(t *testing.T) {
 		{"integers beyond 2^53 survive", op.Parameters, map[string]any{"big": int64(9007199254740993), "f": 1.5}},
 		{"and the file is valid", files[0].Valid(), true},
 	} {
-		if d := cmp.Diff(tc.want, tc.got); d != "" {
-			t.Errorf("%s: -want +got\n%s", tc.reason, d)
-		}
+		must.Same(t, tc.want, tc.got, tc.reason)
 	}
 }
 
@@ -163,21 +146,15 @@ func TestMountedConfigMap(t *testing.T) {
 	for link, target := range map[string]string{
 		"..data": stamp, "app.yaml": "..data/app.yaml", "web.tmpl": "..data/web.tmpl", "dir.yaml": "deeper",
 	} {
-		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, filepath.Join(dir, link)))
 	}
 	files, errs := Operators(Options{Files: []string{dir}})
-	if err := errs.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errs.Err())
 	if len(files) != 1 || files[0].Path != filepath.Join(dir, "app.yaml") || files[0].Downstreams[0].Template != "metadata: {}\n" {
 		t.Errorf("%d files", len(files))
 	}
 
-	if err := os.Symlink("..data/gone.yaml", filepath.Join(dir, "gone.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("..data/gone.yaml", filepath.Join(dir, "gone.yaml")))
 	if _, errs = Operators(Options{Files: []string{dir}}); len(errs) != 1 || errs[0].File != filepath.Join(dir, "gone.yaml") {
 		t.Errorf("a link to nowhere: %v", errs)
 	}

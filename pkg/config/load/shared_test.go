@@ -6,8 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config/document"
 )
 
@@ -27,9 +26,7 @@ conventions:
   finalizer: tools.example.com/cleanup
 `)
 	files, errs := Operators(Options{Files: []string{filepath.Dir(app)}})
-	if err := errs.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errs.Err())
 	f := files[0]
 	if f.Conventions.Finalizer != "tools.example.com/cleanup" || f.Conventions.Labels["tools.example.com/by"] != "app" {
 		t.Errorf("conventions %+v", f.Conventions)
@@ -74,9 +71,7 @@ func TestSharedBySeveral(t *testing.T) {
 
 	set := []string{"a:.conventions.labels['tools.example.com/x']=own"}
 	files, errs := Operators(Options{Files: []string{dir}, Set: set})
-	if err := errs.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errs.Err())
 	const key = "tools.example.com/x"
 	if a, b := files[0].Conventions.Labels[key], files[1].Conventions.Labels[key]; a != "own" || b != "shared" {
 		t.Errorf("labels %q and %q", a, b)
@@ -101,17 +96,13 @@ func TestSources(t *testing.T) {
 	files, _ := Operators(Options{Files: []string{app}})
 	want := []string{app, filepath.Join(dir, "conv.yaml"), filepath.Join(dir, "conf/h.tmpl"), filepath.Join(dir, "conf/t/web.tmpl"),
 		filepath.Join(dir, "conf/t/job.tmpl")}
-	if d := cmp.Diff(want, files[0].Sources()); d != "" {
-		t.Errorf("files that are not there count too: -want +got\n%s", d)
-	}
+	must.Same(t, want, files[0].Sources(), "files that are not there count too")
 	if file, line := files[0].BeforeTemplatePos(); file != want[4] || line != 1 {
 		t.Errorf("the template of deletion.before stands at %s:%d", file, line)
 	}
 
 	f, _ := loadText(t, fmt.Sprintf(minimal, "deletion:\n  before:\n    template: |\n      x\n", "    templateFile: web.tmpl\n"))
-	if d := cmp.Diff([]string{"web.tmpl"}, f.Sources()); d != "" {
-		t.Errorf("standard input is no file: -want +got\n%s", d)
-	}
+	must.Same(t, []string{"web.tmpl"}, f.Sources(), "standard input is no file")
 	if file, line := f.BeforeTemplatePos(); file != document.StdinName || line != 8 {
 		t.Errorf("the template of deletion.before stands at %s:%d", file, line)
 	}

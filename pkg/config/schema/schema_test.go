@@ -15,37 +15,24 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/tags"
 )
 
 func compileSchema(t testing.TB, text []byte) *jsonschema.Schema {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(text))).In(t)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("schema.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile("schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.AddResource("schema.json", doc))
+	s := must.Get(c.Compile("schema.json")).In(t)
 	return s
 }
 
 func instance(t testing.TB, text []byte) any {
 	t.Helper()
-	j, err := kyaml.YAMLToJSON(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(j))
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(kyaml.YAMLToJSON(text)).In(t)
+	v := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(j))).In(t)
 	return v
 }
 
@@ -57,20 +44,11 @@ func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
 	schemas := map[string]*jsonschema.Schema{config.Kind: compileSchema(t, Operator()),
 		config.ConventionsKind: compileSchema(t, Conventions())}
 	kind := regexp.MustCompile(`(?m)^kind: (\w+)`)
-	names, err := filepath.Glob("../load/testdata/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	complete, err := filepath.Glob(completeFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(filepath.Glob("../load/testdata/*.txtar")).In(t)
+	complete := must.Get(filepath.Glob(completeFiles)).In(t)
 	checked := map[string]int{}
 	for _, name := range append(names, complete...) {
-		a, err := txtar.ParseFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(txtar.ParseFile(name)).In(t)
 		want := a.Files[len(a.Files)-1].Data
 		complete := strings.HasSuffix(name, "/complete.txtar")
 		// To Load null is as good as absent, as it is to kubectl; an editor should not propose it.
@@ -120,19 +98,11 @@ func TestCompleteIsComplete(t *testing.T) {
 			}
 		}
 	}
-	files, err := filepath.Glob(completeFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(completeFiles)).In(t)
 	for _, name := range files {
-		a, err := txtar.ParseFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(txtar.ParseFile(name)).In(t)
 		var values map[string]any
-		if err := kyaml.Unmarshal(a.Files[0].Data, &values); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, kyaml.Unmarshal(a.Files[0].Data, &values))
 		collect("", values)
 	}
 	var walk func(at string, typ reflect.Type)
@@ -160,10 +130,7 @@ func TestCompleteIsComplete(t *testing.T) {
 
 func TestSchemaRefusesMistakes(t *testing.T) {
 	s := compileSchema(t, Operator())
-	a, err := txtar.ParseFile("../../../testdata/complete/complete.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(txtar.ParseFile("../../../testdata/complete/complete.txtar")).In(t)
 	whole := string(a.Files[0].Data)
 	for _, tc := range []struct{ reason, old, new string }{
 		{"another kind", "kind: Operator", "kind: Deployment"},
@@ -285,9 +252,7 @@ func TestSchemaDescribesEverything(t *testing.T) {
 func describesEverything(t *testing.T, schema []byte, least int) {
 	t.Helper()
 	var doc map[string]any
-	if err := json.Unmarshal(schema, &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(schema, &doc))
 	if doc["$schema"] != "https://json-schema.org/draft/2020-12/schema" {
 		t.Errorf("$schema is %v", doc["$schema"])
 	}
