@@ -29,6 +29,8 @@ var layers = [][]string{
 	{"pkg/memcluster/catalog", "pkg/memcluster/store"},
 	{"pkg/memcluster/resource"},
 	{"pkg/offline", "pkg/operator/hints", "pkg/reconcile"},
+	{"pkg/reconcile/act"},
+	{"pkg/reconcile/events"},
 	{"pkg/reconcile/departures", "pkg/reconcile/memory", "pkg/reconcile/preview"},
 	{"pkg/guard"},
 	{"pkg/convert/ownership", "pkg/convert/prove", "pkg/convert/rehub", "pkg/convert/suggest"},

@@ -14,6 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/reconcile/act"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
@@ -227,7 +228,7 @@ func (r *reconciliation) recordBefore(ctx context.Context, d *operator.Decision,
 	if d.Before.State == operator.StateCreate {
 		r.record.Before.Edit().Planned = &in.Before.Desired
 	}
-	r.eventDeletion(*d)
+	r.reporter().Deletion(r.record, *d, r.failures, r.reportedBefore)
 	return true
 }
 
@@ -252,7 +253,7 @@ func (r *reconciliation) createBefore(ctx context.Context, o operator.Outcome, i
 		return err
 	}
 	m.Made, m.Occupied = resp.GetUID(), operator.Ref{}
-	r.eventBeforeCreated(o)
+	r.reporter().BeforeCreated(o)
 	return nil
 }
 
@@ -292,7 +293,7 @@ func (r *Reconciler) removeOurFinalizer(ctx context.Context, live *drift.Live) (
 
 // deleteBefore deletes the object if no owner reference does.
 func (r *reconciliation) deleteBefore(ctx context.Context, o operator.Outcome) error {
-	if _, err := deleteObject(ctx, r.client, beforeTarget(r.Pipeline, o.Target), o.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation)); err != nil {
+	if _, err := act.Delete(ctx, r.client, beforeTarget(r.Pipeline, o.Target), o.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation)); err != nil {
 		return err
 	}
 	r.record.Before.Edit().IsGone = true
@@ -307,11 +308,11 @@ func (r *reconciliation) cannotCreateBefore() bool {
 
 // failBefore records a failed request for the object. It is retried with growing delay.
 func (r *reconciliation) failBefore(o operator.Outcome, err error) {
-	f, m := classify(r.Pipeline.Before.Object, err), r.record.Before.Edit()
+	f, m := act.Classify(err, r.Pipeline.Before.Object.Words), r.record.Before.Edit()
 	r.minRetry = max(r.minRetry, f.RetryAfter)
 	m.Failure, m.Failed = &operator.Failure{Reason: f.Reason, Message: f.Message}, o.Action
 	r.notifyObserver(func(to Observer) { to.Failed(operator.BeforeIndex, *m.Failure) })
 	r.delay(&m.Retry)
 	counters.Failure(r.Name, operator.BeforeName, f.Reason)
-	r.logFailure(operator.BeforeName, o, f)
+	r.reporter().Failed(operator.BeforeName, o, f)
 }

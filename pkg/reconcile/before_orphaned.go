@@ -16,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/reconcile/act"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -157,7 +158,7 @@ func (r *reconciliation) releaseEarlierBefore(ctx context.Context) error {
 	case obj.GetDeletionTimestamp() != nil, len(obj.GetOwnerReferences()) > 0, r.namesOther(ctx, obj):
 		return nil
 	}
-	_, err = deleteObject(ctx, r.client, t, recorded.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation))
+	_, err = act.Delete(ctx, r.client, t, recorded.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation))
 	return err
 }
 
@@ -176,6 +177,6 @@ func (r *Reconciler) releaseOneOrphanedBefore(ctx context.Context, live *drift.L
 	if err != nil || resp == nil || resp.GetDeletionTimestamp() != nil || len(live.Owners) > 0 {
 		return err // the garbage collector deletes what has an owner reference
 	}
-	_, err = deleteObject(ctx, r.Client, beforeTarget(r.Pipeline, at), live.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation))
+	_, err = act.Delete(ctx, r.Client, beforeTarget(r.Pipeline, at), live.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation))
 	return err
 }

@@ -138,12 +138,7 @@ func (r *reconciliation) withRecreations(ctx context.Context, d operator.Decisio
 		if in.Facts == nil {
 			in = r.gather(ctx)
 		}
-		if !mayRecreate(r.Pipeline.Settings, o, in) {
-			continue
-		}
-		if immutable, _ := askImmutable(ctx, r, o); immutable {
-			found = true
-		}
+		found = r.actor(in).NeedsRecreation(ctx, o) || found
 	}
 	if !found {
 		return d
@@ -166,7 +161,7 @@ func (r *reconciliation) wouldRepair(ctx context.Context, o operator.Outcome) bo
 	if b := r.predecessorBaseline(i, live.UID); b != nil && *b == live.P && live.Hash == hash {
 		t.SetDryRun(live, hash, true)
 	} else if t.Verdict(live, hash).SameByDryRun == nil {
-		same, err := r.wouldStay(ctx, o)
+		same, err := r.actor(operator.Input{Desired: r.record.Desired()}).WouldStay(ctx, o)
 		if err != nil {
 			r.Log.Info("the dry run failed: counting this repair, which may change nothing", "upstream", r.ref.String(), "target", o.Target.String(), "error", err.Error())
 			return true
@@ -179,37 +174,6 @@ func (r *reconciliation) wouldRepair(ctx context.Context, o operator.Outcome) bo
 		r.record.SetBaseline(o.Object, live.UID, &sum, false)
 	}
 	return !same
-}
-
-// wouldStay asks by dry runs whether an apply, and the removal of keys that others added to exclusive fields, would leave our
-// fields as they are: the API server may normalize values, or add keys of its own.
-func (r *reconciliation) wouldStay(ctx context.Context, o operator.Outcome) (bool, error) {
-	i, live := o.Downstream, o.Live
-	at, view := r.target(i, o.Target), &r.Pipeline.Downstreams[i].View
-	if view.LacksGenerated(live) {
-		return false, nil
-	}
-	doc, err := r.dryRunDocument(ctx, r.record.Desired(), o)
-	if err != nil {
-		return false, err
-	}
-	resp, err := r.client.DryRunApply(ctx, at, live.UID, doc)
-	if err != nil {
-		return false, err
-	}
-	would, err := view.Live(resp)
-	if err != nil || would.P != live.P || would.Hash != live.Hash {
-		return false, err
-	}
-	extras := extras(r.Pipeline.Settings, i, would, resp, doc, false)
-	if len(extras) == 0 {
-		return true, nil
-	}
-	if resp, err = r.client.DryRunNull(ctx, at, live.UID, resp.GetResourceVersion(), extras); err != nil {
-		return false, err
-	}
-	would, err = view.Live(resp)
-	return err == nil && would.P == live.P, err
 }
 
 // findUncached reads objects that the caches do not show and a create would meet. What the status records at a target may have

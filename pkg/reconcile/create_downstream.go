@@ -29,7 +29,7 @@ func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unst
 		return w, k, nil, nil
 	}
 	o := operator.Outcome{Downstream: i, Object: k, State: operator.StateCreate, Action: operator.ActionCreate, Target: w.Objects[k].Target}
-	if err := l.create(ctx, &o, operator.Input{Desired: w}); err != nil {
+	if err := l.actor(operator.Input{Desired: w}).Do(ctx, &o); err != nil {
 		return w, k, nil, err
 	}
 	decision := decide.Decide(l.Pipeline.Settings, l.gather(ctx))

@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/logging"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
@@ -74,7 +75,7 @@ func (r *reconciliation) reportLeftover(ctx context.Context) {
 	defer leave()
 	if r.leftBehind.IsNew(r.upstream.GetUID()) && !isOthers(ctx, r) {
 		r.writeReport(ctx, report.Leftover(r.Pipeline.Settings, r.upstream, r.Pipeline.Match(r.upstream).Unmet, metav1.NewTime(r.now)), func() canonical.Sum { return canonical.Sum{} })
-		r.warn("left over: a changed config does not select the upstream any more", "upstream", r.ref.String())
+		logging.Warn(r.Log, "left over: a changed config does not select the upstream any more", "upstream", r.ref.String())
 	}
 }
 

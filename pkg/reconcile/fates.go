@@ -4,54 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
-
-// noteDeleted remembers what the API server answered to the deletion of an object. A dry run shows what follows from it, once it is gone.
-func (r *reconciliation) noteDeleted(o operator.Outcome, answer apply.Deletion) {
-	r.noteRemoved(o)
-	if answer.Gone || o.Live == nil || r.client.Dry() {
-		r.record.NoteGone(o.UID, r.now)
-		return
-	}
-	live := *o.Live
-	if answer.Terminating != nil {
-		if shown, err := r.Pipeline.Downstreams[o.Downstream].View.Live(answer.Terminating); err == nil {
-			live = *shown
-		}
-	}
-	live.Deleting = true
-	r.record.NoteDeleting(o.Downstream, &live, r.now)
-}
-
-// noteReleased remembers an object that was released, as the API server returned it; nil: it is gone.
-func (r *reconciliation) noteReleased(o operator.Outcome, obj *unstructured.Unstructured) error {
-	r.noteRemoved(o)
-	if obj == nil || r.client.Dry() {
-		r.record.NoteGone(o.UID, r.now)
-		return nil
-	}
-	live, err := r.Pipeline.Downstreams[o.Downstream].View.Live(obj)
-	if err != nil {
-		return err
-	}
-	r.record.NoteReleased(o.Downstream, live, r.now)
-	return nil
-}
-
-// noteRemoved counts that an object was deleted or released, which does not belong to the upstream from now on.
-func (r *reconciliation) noteRemoved(o operator.Outcome) {
-	r.countItems(o.Downstream)
-	r.removals.Write(memory.At(o.Downstream, o.Target), r.spacing(), r.now)
-	if t := r.record.Object(o.Object); t.UID == o.UID {
-		t.UID = "" // its absence is our own doing
-		r.countWrite(o.Object, "")
-	}
-}
 
 // checkTerminating reads the terminating objects that the cache has not shown for a while: the watch may have shown their end before the
 // response came, or they have lost its labels.

@@ -20,13 +20,6 @@ func (r *reconciliation) noteItems() {
 	}
 }
 
-// countItems counts that objects of a downstream are created or removed, once for each change of which they are.
-func (r *reconciliation) countItems(downstream int) {
-	if r.Pipeline.Downstreams[downstream].Several() {
-		r.record.Items(downstream).Write(r.record.Cause(), r.spacing(), r.now)
-	}
-}
-
 // waitForItems is how long the creation of one of several objects must wait.
 func (r *reconciliation) waitForItems(downstream int) time.Duration {
 	if !r.Pipeline.Downstreams[downstream].Several() {

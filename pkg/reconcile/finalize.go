@@ -18,6 +18,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
+	"github.com/corollary-dev/corollary/pkg/reconcile/act"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -209,7 +210,7 @@ func (r *reconciliation) actDeletion(ctx context.Context, d *operator.Decision, 
 // reportHeld reports on an upstream whose deletion is held, and returns after how long to check again.
 func (r *reconciliation) reportHeld(ctx context.Context, d operator.Decision) time.Duration {
 	r.tally().Verdict(r.record, r.reportDeletion(ctx, d))
-	r.eventDeletion(d)
+	r.reporter().Deletion(r.record, d, r.failures, r.reportedBefore)
 	if len(r.failures) > 0 || r.upstreamFailed {
 		return r.retryLater()
 	}
@@ -389,14 +390,14 @@ func (r *reconciliation) readLive(ctx context.Context, i int, at operator.Ref) (
 	if k := r.Pipeline.Downstreams[i].Kind; k.Missing != nil {
 		return nil, r.Kinds.Absent(ctx, k.GVK)
 	}
-	obj, err := r.client.Get(ctx, r.target(i, at))
+	obj, err := r.client.Get(ctx, act.Target(r.Pipeline.Settings, i, at))
 	if errors.Is(err, apply.ErrGone) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.liveOf(r.Pipeline.Downstreams[i], obj)
+	found, err := r.actor(operator.Input{}).LiveOf(r.Pipeline.Downstreams[i].Downstream, obj)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,14 +13,13 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
-	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
+	"github.com/corollary-dev/corollary/pkg/logging"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
+	"github.com/corollary-dev/corollary/pkg/reconcile/act"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
+	"github.com/corollary-dev/corollary/pkg/reconcile/events"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
-	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -32,7 +32,7 @@ func (r *reconciliation) finish(ctx context.Context, d operator.Decision) time.D
 	r.tally().States(r.record, statesOf(results))
 	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.Desired(), results, r.leftToReport(d), unrecorded(r), metav1.NewTime(r.now))
 	report, told := r.writeReport(ctx, report, func() canonical.Sum { return r.causeOf(results, d.Leftovers) })
-	r.eventOutcomes(d, told)
+	r.reporter().Outcomes(r.record, d, r.failures, r.contestedBy, told)
 	r.reportRow(report.Row)
 	after := r.nextReconciliation(d)
 	switch {
@@ -205,20 +205,15 @@ func (r *reconciliation) failUpstream(doing string, err error) {
 
 // reportFailure counts and logs a failed request for the upstream itself, and takes over its Retry-After.
 func (r *reconciliation) reportFailure(doing string, err error) apply.Failure {
-	f := classifyShown(err, r.Pipeline.UpstreamWords)
+	f := act.Classify(err, r.Pipeline.UpstreamWords)
 	if f.Reason == apply.ReasonSchemaMismatch {
 		r.Host.RecheckKinds()
 	}
 	r.minRetry = max(r.minRetry, f.RetryAfter)
 	r.record.SetUpstreamFailure(f.Reason)
 	counters.Failure(r.Name, "", f.Reason)
-	r.logAt(f)("request for the upstream failed, will retry", "upstream", r.ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
+	events.LogAt(r.Log, f)("request for the upstream failed, will retry", "upstream", r.ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
 	return f
-}
-
-// classify is apply.Classify for a request for an object of d, without values that may be a Secret's.
-func classify(d *desired.Downstream, err error) apply.Failure {
-	return classifyShown(err, d.Words)
 }
 
 // failWith is fail for a failure that is classified.
@@ -231,17 +226,7 @@ func (r *reconciliation) failWith(o operator.Outcome, f apply.Failure) {
 	}
 	r.minRetry = max(r.minRetry, f.RetryAfter)
 	counters.Failure(r.Name, name, f.Reason)
-	r.logFailure(name, o, f)
-}
-
-func classifyShown(err error, words redact.Words) apply.Failure {
-	switch {
-	case errors.Is(err, discovered.ErrServedAgain):
-		return apply.Failure{Reason: string(operator.StateWaiting), Message: err.Error()}
-	case errors.Is(err, kinds.ErrUnknown):
-		return apply.Failure{Reason: apply.ReasonKindNotServed, Message: err.Error()}
-	}
-	return apply.ClassifyShown(err, words)
+	r.reporter().Failed(name, o, f)
 }
 
 // writeReport writes the upstream's status if it changes. It returns the report without the values that cannot be stored, and
@@ -360,4 +345,20 @@ func statesOf(results []operator.Result) []memory.State {
 		states[i] = memory.State{Downstream: result.Outcome.Downstream, State: result.Outcome.State}
 	}
 	return states
+}
+
+// logDropped logs once which status fields the kind cannot store.
+func (r *reconciliation) logDropped(report report.Report) {
+	if len(report.Dropped) == 0 {
+		return
+	}
+	r.droppedReported.Do(func() {
+		logging.Warn(r.Log, "the upstream's schema cannot store all of its status; corollary check prints the lines to add",
+			"kind", r.Pipeline.Upstream.GVK.String(), "fields", strings.Join(report.Dropped, ", "))
+	})
+}
+
+// reporter reports what happens to the upstream.
+func (r *reconciliation) reporter() events.Reporter {
+	return events.Reporter{Log: r.Log, Recorder: r.Recorder, Settings: r.Pipeline.Settings, Operator: r.Name, Ref: r.ref, Upstream: r.upstream}
 }

@@ -332,15 +332,28 @@ func canExist(s *operator.Settings, ref operator.Ref) bool {
 		(ref.Namespace != "") == s.Upstream.Namespaced
 }
 
-func (r *Reconciler) target(i int, ref operator.Ref) apply.Target {
-	d := r.Pipeline.Downstreams[i]
-	return apply.Target{GVR: d.Kind.GVR, Namespace: ref.Namespace, Name: ref.Name, Yields: d.OwnsFields() && !d.Config.Force}
-}
-
 // recorded reads the identifiers of downstreams in the upstream's status.
 func (r *reconciliation) recorded() []status.Recorded { return r.Pipeline.Recorded(r.upstream) }
 
 // hasFinalizer reports whether the upstream has the config's finalizer, current or previous.
 func (r *reconciliation) hasFinalizer() bool {
 	return marks.HasFinalizer(r.Pipeline.Settings, r.upstream)
+}
+
+// verifiedAs says whether object k of the desired state, live, must be verified, and in which fields it stays stale. An update that was not
+// verified stays so, whatever is decided next. After a restart, the upstream's status says it: it records another hash if the process ended
+// between the update and its report, and StateUpdate until the object is verified.
+func (r *reconciliation) verifiedAs(k int, live *drift.Live, rec *status.Recorded) (unverified bool, stale string) {
+	t, d := r.record.Object(k), r.downstream(k)
+	v := t.Unusual.Get().Verified
+	switch {
+	case d.OwnsFields() || d.Config.UpdatePolicy == config.UpdateCreateOnly:
+		return false, ""
+	case v.UID == live.UID && (v.IsPending || v.Hash == r.record.Desired().Objects[k].Hash):
+		return v.IsPending, v.Stale
+	case rec == nil || rec.UID != live.UID || t.UID == live.UID && t.Contest.Get().Written != "":
+		return false, ""
+	}
+	isComplete := rec.State != string(operator.StateStale) && rec.State != string(operator.StateUpdate)
+	return !isComplete || rec.Hash != "" && rec.Hash != live.Hash, ""
 }

@@ -2,59 +2,10 @@ package reconcile
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"maps"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/operator/generated"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
-
-// readGenerated reads the live values that an apply sends, or a new key takes over, since they are not kept in memory. The outcome's Live is then of
-// that reading. obj is one that was read before; nil if none was. ErrGone: there is no such object any more.
-func (r *reconciliation) readGenerated(ctx context.Context, o operator.Outcome, obj *unstructured.Unstructured) (operator.Outcome, *unstructured.Unstructured, error) {
-	d := r.Pipeline.Downstreams[o.Downstream]
-	if o.Live == nil || !generated.Sends(d.Downstream, o.Live) && !d.View.LacksGenerated(o.Live) {
-		return o, obj, nil
-	}
-	if obj == nil {
-		var err error
-		if obj, err = r.client.Get(ctx, r.target(o.Downstream, o.Target)); err != nil {
-			return o, nil, err
-		}
-		if obj.GetUID() != o.UID {
-			return o, nil, apply.ErrGone
-		}
-	}
-	live, err := d.View.Live(obj)
-	if err == nil {
-		o.Live = live
-	}
-	return o, obj, err
-}
-
-// keepGenerated keeps the generated values of an object that is being deleted, or about to be, for the one that will have its name. They
-// are lost if the process ends before that, unless the object can still be read then.
-func (r *reconciliation) keepGenerated(ctx context.Context, o operator.Outcome) error {
-	t := r.record.Object(o.Object)
-	if o.Live.Deleting && t.Unusual.Get().GeneratedOf == o.UID {
-		return nil
-	}
-	values, err := r.readValues(ctx, o.Downstream, o.Live)
-	if errors.Is(err, apply.ErrGone) {
-		return nil
-	}
-	if err == nil {
-		u := t.Unusual.Edit()
-		u.Generated, u.GeneratedOf = values, o.UID
-	}
-	return err
-}
 
 // keepTerminating keeps the generated values of objects of ours that are being deleted at their targets.
 func (r *reconciliation) keepTerminating(ctx context.Context, in operator.Input) {
@@ -68,65 +19,8 @@ func (r *reconciliation) keepTerminating(ctx context.Context, in operator.Input)
 		}
 		o := r.outcomeOf(i, operator.Ref{Namespace: f.Live.Namespace, Name: f.Live.Name})
 		o.Object, o.UID, o.Live = k, f.Live.UID, f.Live
-		if err := r.keepGenerated(ctx, o); err != nil {
+		if err := r.actor(in).KeepGenerated(ctx, o); err != nil {
 			r.fail(o, err)
 		}
 	}
-}
-
-// readValues reads the generated values of an object. ErrGone: there is no such object any more.
-func (r *reconciliation) readValues(ctx context.Context, downstream int, live *drift.Live) (map[string]string, error) {
-	obj, err := r.client.Get(ctx, r.target(downstream, operator.Ref{Namespace: live.Namespace, Name: live.Name}))
-	switch {
-	case err != nil:
-		return nil, err
-	case obj.GetUID() != live.UID:
-		return nil, apply.ErrGone
-	}
-	return generated.Of(r.Pipeline.Downstreams[downstream].Downstream, obj), nil
-}
-
-// generatedTexts returns what makes the texts of generated values for an object that lacks some: those of the object that was deleted in
-// its place, else of the objects that it replaces, else random ones. obj is the object as it was read; nil for a new one. An error creates
-// nothing: the values may exist.
-func (r *reconciliation) generatedTexts(ctx context.Context, o operator.Outcome, doc map[string]any, obj *unstructured.Unstructured) (func(operator.GeneratedField) string, error) {
-	d := r.Pipeline.Downstreams[o.Downstream]
-	values := map[string]string{}
-	maps.Copy(values, r.record.Object(o.Object).Unusual.Get().Generated)
-	if obj != nil && o.Live.Hash == r.record.Desired().Objects[o.Object].Hash {
-		maps.Copy(values, generated.RenamedKey(d.Downstream, obj, doc, r.Pipeline.Config.Conventions.FieldManager))
-	}
-	for _, live := range o.ValuesFrom {
-		of, err := r.readValues(ctx, o.Downstream, live)
-		if errors.Is(err, apply.ErrGone) {
-			r.record.NoteGone(live.UID, r.now)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading the generated values of %s/%s: %w", live.Namespace, live.Name, err)
-		}
-		for key, text := range of {
-			if _, ok := values[key]; !ok {
-				values[key] = text
-			}
-		}
-	}
-	return func(g operator.GeneratedField) string {
-		if text, ok := values[g.Key]; ok {
-			return text
-		}
-		return generated.Random(g)
-	}, nil
-}
-
-// dryRunDocument is the document of an apply by dry run.
-func (r *reconciliation) dryRunDocument(ctx context.Context, w *operator.Desired, o operator.Outcome) (map[string]any, error) {
-	o, held, err := r.readGenerated(ctx, o, nil)
-	if err != nil {
-		return nil, err
-	}
-	doc, err := r.document(w, o.Object, o.Live)
-	if err != nil {
-		return nil, err
-	}
-	return generated.Fill(r.Pipeline.Downstreams[o.Downstream].Downstream, doc, o.Live, held, generated.Random), nil
 }

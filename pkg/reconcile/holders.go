@@ -14,6 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/reconcile/events"
 )
 
 // isHolder reports whether an object contains others, which are deleted with it.
@@ -118,7 +119,7 @@ func releaseHolders(ctx context.Context, r *reconciliation, kept []operator.Forg
 			continue
 		}
 		r.Log.Info("released", "upstream", r.ref.String(), "downstream", f.Name, "kind", f.Kind, "target", f.ObjectName, "why", f.Kept)
-		r.event(false, EventReleased, "Release", "%s %s released: %s", f.Kind, f.ObjectName, f.Kept)
+		r.reporter().Event(false, events.ReasonReleased, "Release", "%s %s released: %s", f.Kind, f.ObjectName, f.Kept)
 	}
 	return nil
 }

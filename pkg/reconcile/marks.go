@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
@@ -73,15 +72,4 @@ func (r *reconciliation) mayExist(ctx context.Context, at operator.Ref, uid type
 		return !errors.Is(err, apply.ErrGone)
 	}
 	return up.GetUID() == uid
-}
-
-// applyAt is the apply of an update. Others may not hold our marks: if they own nothing else that the document has, it takes these.
-func (r *reconciliation) applyAt(ctx context.Context, o operator.Outcome, version string, doc map[string]any) (*unstructured.Unstructured, error) {
-	t := r.target(o.Downstream, o.Target)
-	resp, err := r.client.ApplyAt(ctx, t, o.UID, version, doc)
-	if version != "" && apply.OwnsOnly(err, marks.Fields(r.Pipeline.Settings)) {
-		t.Yields = false
-		return r.client.ApplyAt(ctx, t, o.UID, version, doc)
-	}
-	return resp, err
 }

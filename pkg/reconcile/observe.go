@@ -5,9 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
@@ -17,39 +15,13 @@ func (r *reconciliation) observe(ctx context.Context, d *operator.Decision, in o
 	news := false
 	for _, o := range d.Outcomes {
 		if o.Action == operator.ActionApply && r.failures[o.Object] == nil {
-			news = r.compare(ctx, o, in) || news
+			news = r.actor(in).Compare(ctx, o) || news
 		}
 	}
 	if !news {
 		r.logHeldByObserve(d)
 	}
 	return news
-}
-
-// compare finds out which fields an apply would change. Values that the API server would normalize count as changes too: only a
-// dry run could tell, and mode Observe makes none.
-func (r *reconciliation) compare(ctx context.Context, o operator.Outcome, in operator.Input) bool {
-	i := o.Downstream
-	t, view := r.record.Object(o.Object), &r.Pipeline.Downstreams[i].View
-	hash := in.Desired.Objects[o.Object].Hash
-	if _, known := t.Compared(o.Live, hash); known {
-		return false
-	}
-	obj, err := r.client.Get(ctx, r.target(i, o.Target))
-	if err != nil || obj.GetUID() != o.UID {
-		return false // an event will follow
-	}
-	taken := apply.WithFieldsTakenOver(obj, r.Pipeline.Config.Conventions.FieldManager, view.TakeoverManagers())
-	live, err := view.Live(taken)
-	if err != nil {
-		return false
-	}
-	doc, err := r.document(in.Desired, o.Object, live)
-	if err != nil {
-		return false
-	}
-	t.SetCompared(o.Live, hash, marks.WouldChange(r.Pipeline.Settings, r.upstream.GetUID(), i, doc, obj, taken))
-	return true
 }
 
 // logHeldByObserve logs what would be done, once for each change of it.

@@ -17,6 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/reconcile/act"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
@@ -151,7 +152,7 @@ func (t *dryRun) readWhole(ctx context.Context, d operator.Decision) {
 		if o.Action == operator.ActionNone || o.Live == nil || t.before[o.Live.UID] != nil {
 			continue
 		}
-		obj, err := t.client.Get(ctx, t.target(o.Downstream, operator.Ref{Namespace: o.Live.Namespace, Name: o.Live.Name}))
+		obj, err := t.client.Get(ctx, act.Target(t.Pipeline.Settings, o.Downstream, operator.Ref{Namespace: o.Live.Namespace, Name: o.Live.Name}))
 		if err == nil && obj.GetUID() == o.Live.UID {
 			t.before[o.Live.UID] = obj
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/reconcile/act"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
@@ -18,7 +19,7 @@ import (
 func (t *dryRun) readAnswers(ctx context.Context, d operator.Decision, in operator.Input) bool {
 	news := false
 	for _, o := range d.Outcomes {
-		at := t.target(o.Downstream, o.Target)
+		at := act.Target(t.Pipeline.Settings, o.Downstream, o.Target)
 		switch {
 		case o.Action == operator.ActionNone || t.changes[o.Object] != nil && t.changes[o.Object].Failure != nil:
 		case t.failures[o.Object] != nil:
@@ -93,7 +94,7 @@ func (t *dryRun) previewRecreate(ctx context.Context, at apply.Target, o operato
 		c.After = made
 	} else {
 		c.After = &unstructured.Unstructured{Object: c.Document}
-		c.Note = "the API server's result is not known: " + classify(t.Pipeline.Downstreams[c.Index], err).Message
+		c.Note = "the API server's result is not known: " + act.Classify(err, t.Pipeline.Downstreams[c.Index].Words).Message
 	}
 	t.changes[o.Object], t.after[o.Object] = c, t.assumedLive(o, c.Document, in)
 }
@@ -127,7 +128,7 @@ func (t *dryRun) previewRefused(at apply.Target, o operator.Outcome, in operator
 		return true
 	}
 	if t.explain(c, nil); c.Before != nil {
-		c.After = patched(c.Before, c.Drift, c.Document)
+		c.After = act.Patched(c.Before, c.Drift, c.Document)
 		if len(c.Drift) == 0 {
 			c.Action, c.State, c.Reason = preview.None, operator.StateInSync, ""
 		}
@@ -190,7 +191,7 @@ func (t *dryRun) previewLeftover(o operator.Outcome) bool {
 	c := t.change(o, preview.ActionOf(o))
 	c.Leftover = true
 	t.leftovers[o.UID] = c
-	at := t.target(o.Downstream, o.Target)
+	at := act.Target(t.Pipeline.Settings, o.Downstream, o.Target)
 	if err := t.answers.Error(at); err != nil && t.failures[o.Object] != nil {
 		c.Note = inconclusive(err, at)
 		if c.Note == "" {

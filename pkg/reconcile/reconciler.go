@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
+	clientevents "k8s.io/client-go/tools/events"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/canonical"
@@ -36,7 +36,7 @@ type Reconciler struct {
 	Kinds    Kinds
 	Host     Host
 	Log      logr.Logger
-	Recorder events.EventRecorder
+	Recorder clientevents.EventRecorder
 	// Observer is called during a reconciliation; nil: none.
 	Observer Observer
 	// Rows learns the states of rows; nil: nobody does.

@@ -7,8 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/logging"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
+	"github.com/corollary-dev/corollary/pkg/reconcile/act"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
@@ -92,7 +94,7 @@ func (r *reconciliation) writeStorable(ctx context.Context, wanted report.Report
 	definition, denied := r.unstorable.definition(r.ref), false
 	resp, err := r.replaceStatus(ctx, wanted)
 	for n := 1; err != nil; n++ {
-		f, causes := classifyShown(err, r.Pipeline.UpstreamWords), apply.InvalidCauses(err)
+		f, causes := act.Classify(err, r.Pipeline.UpstreamWords), apply.InvalidCauses(err)
 		if !f.Persistent() || n == maxStatusWrites {
 			return wanted, nil, err
 		}
@@ -116,7 +118,7 @@ func (r *reconciliation) logRefused(f apply.Failure) {
 		r.Host.RecheckKinds()
 	}
 	counters.Failure(r.Name, "", f.Reason)
-	r.warn("the status was refused: writing it without the values that cannot be stored", "upstream", r.ref.String(), "reason", f.Reason, "message", f.Message)
+	logging.Warn(r.Log, "the status was refused: writing it without the values that cannot be stored", "upstream", r.ref.String(), "reason", f.Reason, "message", f.Message)
 }
 
 // rememberRefused remembers what was refused by that definition, so that it is not tried in each reconciliation. What admission

@@ -7,6 +7,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
+	"github.com/corollary-dev/corollary/pkg/reconcile/events"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
@@ -18,20 +19,11 @@ func minNonZero(a, b time.Duration) time.Duration {
 	return a
 }
 
-// mayHaveSucceeded reports whether a failed request may have been carried out nevertheless.
-func mayHaveSucceeded(err error) bool {
-	switch apply.Classify(err).Reason {
-	case apply.ReasonUnavailable, apply.ReasonInternalError, apply.ReasonCanceled, apply.ReasonUnknown:
-		return true
-	}
-	return false
-}
-
 // readFailed is for a failed read of the upstream.
 func (r *Reconciler) readFailed(ref operator.Ref, err error) time.Duration {
 	f := apply.Classify(err)
 	counters.Failure(r.Name, "", f.Reason)
-	r.logAt(f)("reading the upstream failed, will retry", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
+	events.LogAt(r.Log, f)("reading the upstream failed, will retry", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
 	return r.memory.Missed(ref).Fail(r.spacing(), f.RetryAfter, canonical.Sum{}, r.time())
 }
 

@@ -62,7 +62,8 @@ func (r *reconciliation) saveRefused(ctx context.Context, o operator.Outcome, in
 	if o.Action != operator.ActionApply || o.Theirs || !decide.IsCollected(r.Pipeline.Settings, in, own) {
 		return
 	}
-	if err := r.markOwner(ctx, o); err != nil { // it is tried again with the apply
+	o.Action = operator.ActionMarkOwner
+	if err := r.actor(in).Do(ctx, &o); err != nil { // it is tried again with the apply
 		r.Log.Info("taking the owner reference off what is kept failed", "upstream", r.ref.String(), "target", o.Target.String(), "error", err.Error())
 	}
 }

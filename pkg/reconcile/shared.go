@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/logging"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 )
@@ -93,7 +94,7 @@ func (r *Reconciler) reportShared(object types.UID, upstream string) {
 	}
 	note := "objects with this operator's field manager and labels belong to upstreams that it does not watch; they are left alone: " + whyShared +
 		"; give each process its own conventions"
-	r.warn(note, "upstream", upstream, "fieldManager", r.Pipeline.Config.Conventions.FieldManager)
+	logging.Warn(r.Log, note, "upstream", upstream, "fieldManager", r.Pipeline.Config.Conventions.FieldManager)
 	r.Host.ReportShared(note, upstream)
 }
 

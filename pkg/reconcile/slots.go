@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"time"
+
+	"github.com/corollary-dev/corollary/pkg/logging"
 )
 
 // Upstreams whose rules or templates are expensive share a few slots of the process, so that their authors can occupy neither
@@ -56,7 +58,7 @@ func noSlotDelay() time.Duration { return 500*time.Millisecond + rand.N(500*time
 func (r *reconciliation) noteSlow(what string) time.Duration {
 	slow := &r.record.Notes.Edit().Slow
 	if r.record.Steps.IsExpensive = true; !slow.HasFailed() {
-		r.warn("expressions or templates took too long, will retry", "upstream", r.ref.String(), "incomplete", what)
+		logging.Warn(r.Log, "expressions or templates took too long, will retry", "upstream", r.ref.String(), "incomplete", what)
 	}
 	return r.delay(slow)
 }

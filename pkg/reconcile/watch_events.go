@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/logging"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 )
@@ -14,7 +15,7 @@ const reasonMatchConditionFailed = "MatchConditionFailed"
 // NoteUnknown tells that a match condition of an upstream could not be evaluated: nothing is done about it.
 func (r *Reconciler) NoteUnknown(ref operator.Ref, err error) {
 	counters.Failure(r.Name, "", reasonMatchConditionFailed)
-	r.warn("whether it is an upstream is not known: it is left as it is", "upstream", ref.String(), "reason", reasonMatchConditionFailed,
+	logging.Warn(r.Log, "whether it is an upstream is not known: it is left as it is", "upstream", ref.String(), "reason", reasonMatchConditionFailed,
 		"message", err.Error())
 	r.deselected.Forget(ref)
 	r.forget(ref)

@@ -1,4 +1,4 @@
-package reconcile
+package act
 
 import (
 	"context"
@@ -16,7 +16,9 @@ import (
 // that only goes with what was there before, or without what others have in maps that the document does not have any more, as the caBundle of a
 // webhook.
 type wayAround struct {
-	live *unstructured.Unstructured
+	*newObject
+	outcome operator.Outcome
+	live    *unstructured.Unstructured
 	// derived are the values to remove, and abandoned the fields of others.
 	derived   []drift.Unlike
 	abandoned []fieldpath.Path
@@ -26,37 +28,35 @@ type wayAround struct {
 
 // wayAround asks by dry runs whether the API server would accept a refused document if the object had no derived values that a new one would
 // not have, or else nothing of others in maps that are gone. It returns nil if not: then the change itself is refused.
-func (r *reconciliation) wayAround(ctx context.Context, o operator.Outcome, doc map[string]any, refusal error) (*wayAround, error) {
+func (a *Actor) wayAround(ctx context.Context, o operator.Outcome, doc map[string]any, refusal error) (*wayAround, error) {
 	if len(apply.InvalidFields(refusal)) == 0 {
 		return nil, nil
 	}
-	t, view := r.target(o.Downstream, o.Target), &r.Pipeline.Downstreams[o.Downstream].View
-	n, err := r.newObject(ctx, o, doc)
+	n, err := newObjectOf(ctx, a, o, doc)
 	if err != nil {
 		return nil, err
 	}
-	live, err := r.client.Get(ctx, t)
+	live, err := a.Client.Get(ctx, n.target)
 	if err != nil {
 		return nil, err
 	}
-	after := patched(live, withoutCoOwned(drift.Changed(doc, live, view), view.Manager), doc)
+	after := Patched(live, withoutCoOwned(drift.Changed(doc, live, n.view), n.view.Manager), doc)
 	list, err := n.differences(ctx, after)
 	if err != nil {
 		return nil, err
 	}
-	w := &wayAround{live: live, derived: drift.LivingIn(list, live), after: drift.LikeNew(after, list)}
+	w := &wayAround{newObject: n, outcome: o, live: live, derived: drift.LivingIn(list, live), after: drift.LikeNew(after, list)}
 	if n.created != nil {
-		if _, err = r.client.WouldStore(ctx, t, w.after); !apply.Classify(err).Persistent() {
+		if _, err = a.Client.WouldStore(ctx, n.target, w.after); !apply.Classify(err).Persistent() {
 			return w, err
 		}
 	}
-	return r.withoutAbandoned(ctx, t, doc, w, drift.Owned(live, view.Manager))
+	return w.withoutAbandoned(ctx)
 }
 
-// withoutAbandoned is the way around w without what others have in maps that are gone, but no more of it than has to go; owned is what we
-// applied last.
-func (r *reconciliation) withoutAbandoned(ctx context.Context, t apply.Target, doc map[string]any, w *wayAround, owned map[string]any) (*wayAround, error) {
-	w.abandoned = drift.Abandoned(owned, doc, w.after.Object)
+// withoutAbandoned is the way around without what others have in maps that are gone, but no more of it than has to go.
+func (w *wayAround) withoutAbandoned(ctx context.Context) (*wayAround, error) {
+	w.abandoned = drift.Abandoned(drift.Owned(w.live, w.view.Manager), w.doc, w.after.Object)
 	if len(w.abandoned) == 0 {
 		return nil, nil
 	}
@@ -64,9 +64,9 @@ func (r *reconciliation) withoutAbandoned(ctx context.Context, t apply.Target, d
 	try := func(paths []fieldpath.Path) (after *unstructured.Unstructured, err error) {
 		after = before.DeepCopy()
 		for _, p := range paths {
-			removeField(after.Object, p, doc)
+			removeField(after.Object, p, w.doc)
 		}
-		_, err = r.client.WouldStore(ctx, t, after)
+		_, err = w.actor.Client.WouldStore(ctx, w.target, after)
 		return after, err
 	}
 	after, err := try(w.abandoned)
@@ -85,49 +85,49 @@ func (r *reconciliation) withoutAbandoned(ctx context.Context, t apply.Target, d
 	return w, err
 }
 
-// applyAround applies a document that the API server has refused at first.
-func (r *reconciliation) applyAround(ctx context.Context, o operator.Outcome, in operator.Input, doc map[string]any, w *wayAround) error {
-	t, view := r.target(o.Downstream, o.Target), &r.Pipeline.Downstreams[o.Downstream].View
-	if r.client.Dry() {
-		resp, err := r.client.Stored(ctx, t, w.after)
+// apply applies the document that the API server has refused at first.
+func (w *wayAround) apply(ctx context.Context) error {
+	a, t := w.actor, w.target
+	if a.Client.Dry() {
+		resp, err := a.Client.Stored(ctx, t, w.after)
 		if err != nil {
 			return err
 		}
-		return r.rememberApplied(ctx, o, in, resp, doc)
+		return a.rememberApplied(ctx, w.outcome, resp, w.doc)
 	}
-	live, err := r.dropAbandoned(ctx, o, t, w)
+	live, err := w.dropAbandoned(ctx)
 	if err != nil {
 		return err
 	}
-	if claim, ok := drift.Claim(drift.Owned(live, view.Manager), w.derived); ok {
-		if _, err := r.client.ApplyAt(ctx, t, o.UID, live.GetResourceVersion(), claim); err != nil {
+	if claim, ok := drift.Claim(drift.Owned(live, w.view.Manager), w.derived); ok {
+		if _, err := a.Client.ApplyAt(ctx, t, w.outcome.UID, live.GetResourceVersion(), claim); err != nil {
 			return err
 		}
 	}
 	// The API server stores null for a map that becomes empty, unless it was removed before.
-	if rest, ok := drift.WithoutEmptied(doc, w.live.Object); ok {
-		if _, err := r.client.Apply(ctx, t, o.UID, rest); err != nil {
+	if rest, ok := drift.WithoutEmptied(w.doc, w.live.Object); ok {
+		if _, err := a.Client.Apply(ctx, t, w.outcome.UID, rest); err != nil {
 			return err
 		}
 	}
-	resp, err := r.client.Apply(ctx, t, o.UID, doc)
+	resp, err := a.Client.Apply(ctx, t, w.outcome.UID, w.doc)
 	if err != nil {
 		return err
 	}
-	r.reportApplied(o, w.live, resp)
-	return r.rememberApplied(ctx, o, in, resp, doc)
+	a.reportApplied(w.outcome, w.live, resp)
+	return a.rememberApplied(ctx, w.outcome, resp, w.doc)
 }
 
 // dropAbandoned removes the fields of others that forbid the change, and returns the object without them. For one that has a default, this would
 // only change the value: then the default is claimed, which takes the field from others.
-func (r *reconciliation) dropAbandoned(ctx context.Context, o operator.Outcome, t apply.Target, w *wayAround) (*unstructured.Unstructured, error) {
+func (w *wayAround) dropAbandoned(ctx context.Context) (*unstructured.Unstructured, error) {
 	if len(w.abandoned) == 0 {
 		return w.live, nil
 	}
-	r.Log.Info("removing fields of others, with which the API server refuses the change", "upstream", r.ref.String(), "target", o.Target.String(),
+	a, uid, version := w.actor, w.outcome.UID, w.live.GetResourceVersion()
+	a.Log.Info("removing fields of others, with which the API server refuses the change", "upstream", a.Ref.String(), "target", w.outcome.Target.String(),
 		"fields", w.abandoned)
-	version := w.live.GetResourceVersion()
-	would, err := r.client.DryRunNull(ctx, t, o.UID, version, w.abandoned)
+	would, err := a.Client.DryRunNull(ctx, w.target, uid, version, w.abandoned)
 	if err != nil {
 		return nil, err
 	}
@@ -136,5 +136,5 @@ func (r *reconciliation) dropAbandoned(ctx context.Context, o operator.Outcome, 
 	if len(paths) == 0 {
 		return w.live, nil
 	}
-	return r.client.Null(ctx, t, o.UID, version, paths)
+	return a.Client.Null(ctx, w.target, uid, version, paths)
 }

@@ -1,4 +1,4 @@
-package reconcile
+package act
 
 import (
 	"context"
@@ -16,22 +16,22 @@ import (
 // that apply. Dry runs do not add up, so the apply's response knows nothing of the takeover. Fields that are taken over and not
 // desired are removed, and what the API server then defaults comes back, whoever owned it. An apply may also be refused only
 // because of fields that would be removed by then. Any other response is returned as it is.
-func (r *reconciliation) afterTakeOver(ctx context.Context, o operator.Outcome, taken *unstructured.Unstructured, doc map[string]any,
+func (a *Actor) afterTakeOver(ctx context.Context, o operator.Outcome, taken *unstructured.Unstructured, doc map[string]any,
 	resp *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
-	if taken == nil || !r.client.Dry() {
+	if taken == nil || !a.Client.Dry() {
 		return resp, err
 	}
-	manager := r.Pipeline.Config.Conventions.FieldManager
-	list := withoutCoOwned(drift.Changed(doc, taken, &r.Pipeline.Downstreams[o.Downstream].View), manager)
+	manager := a.Settings.Config.Conventions.FieldManager
+	list := withoutCoOwned(drift.Changed(doc, taken, &a.Settings.Downstreams[o.Downstream].View), manager)
 	switch {
 	case err == nil:
 		list = slices.DeleteFunc(list, func(d drift.Difference) bool { return d.Want != nil }) // which the answer has
 		if len(list) == 0 {
 			return resp, nil
 		}
-		return r.client.Stored(ctx, r.target(o.Downstream, o.Target), patched(resp, list, doc))
+		return a.Client.Stored(ctx, a.target(o.Downstream, o.Target), Patched(resp, list, doc))
 	case apply.Classify(err).Reason == apply.ReasonRejected:
-		return r.client.Stored(ctx, r.target(o.Downstream, o.Target), patched(taken, list, doc))
+		return a.Client.Stored(ctx, a.target(o.Downstream, o.Target), Patched(taken, list, doc))
 	}
 	return resp, err
 }
@@ -41,10 +41,10 @@ func withoutCoOwned(list []drift.Difference, manager string) []drift.Difference 
 	return slices.DeleteFunc(list, func(d drift.Difference) bool { return d.Want == nil && d.Manager != manager })
 }
 
-// patched is an object with our fields as desired, if the API server could not be asked. It is an approximation: defaults and
+// Patched is an object with our fields as desired, if the API server could not be asked. It is an approximation: defaults and
 // what admission adds are missing. Values come from doc, since differences mask a Secret's; maps that become empty are removed,
 // unless doc has them.
-func patched(before *unstructured.Unstructured, differences []drift.Difference, doc map[string]any) *unstructured.Unstructured {
+func Patched(before *unstructured.Unstructured, differences []drift.Difference, doc map[string]any) *unstructured.Unstructured {
 	after := before.DeepCopy()
 	for _, d := range differences {
 		if d.Want == nil {
