@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"pkg/memcluster/resource"},
 	{"pkg/offline", "pkg/operator/hints", "pkg/reconcile"},
 	{"pkg/reconcile/act"},
-	{"pkg/reconcile/events"},
+	{"pkg/reconcile/events", "pkg/reconcile/observe"},
 	{"pkg/reconcile/departures", "pkg/reconcile/memory", "pkg/reconcile/preview"},
 	{"pkg/guard"},
 	{"pkg/convert/ownership", "pkg/convert/prove", "pkg/convert/rehub", "pkg/convert/suggest"},

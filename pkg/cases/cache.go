@@ -16,7 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
 )
 
 // cache reads the store of the cluster, like watches without a lag.
@@ -52,13 +52,13 @@ func (c *cache) selectedUpstream(ref operator.Ref) *unstructured.Unstructured {
 	return nil
 }
 
-// Excludes implements reconcile.Cache.
+// Excludes implements observe.Cache.
 func (c *cache) Excludes(ref operator.Ref) bool {
 	u := c.stored(ref)
 	return u != nil && !c.pipeline.Match(u).IsMet()
 }
 
-// Upstream implements reconcile.Cache.
+// Upstream implements observe.Cache.
 func (c *cache) Upstream(ref operator.Ref) (*unstructured.Unstructured, error) {
 	u := c.selectedUpstream(ref)
 	if u == nil {
@@ -69,7 +69,7 @@ func (c *cache) Upstream(ref operator.Ref) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// UpstreamUID implements reconcile.Cache.
+// UpstreamUID implements observe.Cache.
 func (c *cache) UpstreamUID(ref operator.Ref) types.UID {
 	if u := c.selectedUpstream(ref); u != nil {
 		return u.GetUID()
@@ -77,7 +77,7 @@ func (c *cache) UpstreamUID(ref operator.Ref) types.UID {
 	return ""
 }
 
-// HasApplied implements reconcile.Cache.
+// HasApplied implements observe.Cache.
 func (c *cache) HasApplied(ref operator.Ref, manager string) bool {
 	u := c.selectedUpstream(ref)
 	return u != nil && slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
@@ -85,13 +85,13 @@ func (c *cache) HasApplied(ref operator.Ref, manager string) bool {
 	})
 }
 
-// Watches implements reconcile.Cache.
+// Watches implements observe.Cache.
 func (c *cache) Watches(namespace string) bool {
 	list := c.pipeline.Config.Watch.Namespaces
 	return len(list) == 0 || slices.Contains(list, namespace)
 }
 
-// NamespaceLabels implements reconcile.Cache.
+// NamespaceLabels implements observe.Cache.
 func (c *cache) NamespaceLabels(string) (labels.Set, bool) { return c.testCase.namespaceLabels, true }
 
 // objects returns the objects of downstream i, or of deletion.before, that a watch would show.
@@ -116,7 +116,7 @@ func (c *cache) objects(i int, keep func(*drift.Live) bool) []*drift.Live {
 	return list
 }
 
-// Live implements reconcile.Cache.
+// Live implements observe.Cache.
 func (c *cache) Live(i int, at operator.Ref) *drift.Live {
 	for _, live := range c.objects(i, func(l *drift.Live) bool { return l.Namespace == at.Namespace && l.Name == at.Name }) {
 		return live
@@ -124,17 +124,17 @@ func (c *cache) Live(i int, at operator.Ref) *drift.Live {
 	return nil
 }
 
-// OwnedBy implements reconcile.Cache.
+// OwnedBy implements observe.Cache.
 func (c *cache) OwnedBy(i int, uid types.UID) []*drift.Live {
 	return c.objects(i, func(l *drift.Live) bool { return marks.Marked(l, uid) })
 }
 
-// Objects implements reconcile.Cache.
+// Objects implements observe.Cache.
 func (c *cache) Objects(i int) []*drift.Live {
 	return c.objects(i, func(*drift.Live) bool { return true })
 }
 
-// BeforeObjectsOf implements reconcile.Cache.
+// BeforeObjectsOf implements observe.Cache.
 func (c *cache) BeforeObjectsOf(name string) []*drift.Live {
 	return c.objects(operator.BeforeIndex, func(l *drift.Live) bool {
 		ref, _, ok := marks.ParseOwnerMark(l.OwnerMark)
@@ -143,7 +143,7 @@ func (c *cache) BeforeObjectsOf(name string) []*drift.Live {
 	})
 }
 
-// Deleting implements reconcile.Cache.
+// Deleting implements observe.Cache.
 func (c *cache) Deleting() (refs []operator.Ref) {
 	for _, u := range c.cluster.Objects(c.pipeline.Upstream.GVR) {
 		if u.GetDeletionTimestamp() != nil {
@@ -166,8 +166,8 @@ func (c *cache) inputObjects(source *desired.InputSource) (list []*unstructured.
 	return list
 }
 
-// Input implements reconcile.Cache.
-func (c *cache) Input(i int, at operator.Ref) reconcile.Input {
+// Input implements observe.Cache.
+func (c *cache) Input(i int, at operator.Ref) observe.Input {
 	source := c.pipeline.Inputs[i]
 	for _, u := range c.inputObjects(source) {
 		if u.GetNamespace() == at.Namespace && u.GetName() == at.Name {
@@ -177,8 +177,8 @@ func (c *cache) Input(i int, at operator.Ref) reconcile.Input {
 	return nil
 }
 
-// Inputs implements reconcile.Cache.
-func (c *cache) Inputs(i int, _ *desired.Listing) (list []reconcile.Input) {
+// Inputs implements observe.Cache.
+func (c *cache) Inputs(i int, _ *desired.Listing) (list []observe.Input) {
 	source := c.pipeline.Inputs[i]
 	for _, u := range c.inputObjects(source) {
 		if source.Shows(u) {
@@ -202,10 +202,10 @@ func newInput(source *desired.InputSource, u *unstructured.Unstructured) input {
 // Match implements pipeline.Object.
 func (i input) Match() desired.Match { return i.match }
 
-// Digest implements reconcile.Input.
+// Digest implements observe.Input.
 func (i input) Digest() canonical.Sum { return canonical.Digest(i.read) }
 
-// Unpack implements reconcile.Input.
+// Unpack implements observe.Input.
 func (i input) Unpack() (map[string]any, error) {
 	return (&unstructured.Unstructured{Object: i.read}).DeepCopy().Object, nil
 }

@@ -21,9 +21,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
 )
 
-// Cache is what the watches of one pipeline show; it implements reconcile.Cache.
+// Cache is what the watches of one pipeline show; it implements observe.Cache.
 type Cache struct {
 	pipeline   *desired.Renderer
 	namespaces stores
@@ -82,7 +83,7 @@ func (c *Cache) Upstreams() []operator.Ref {
 	return refs
 }
 
-// Deleting implements reconcile.Cache.
+// Deleting implements observe.Cache.
 func (c *Cache) Deleting() []operator.Ref {
 	var refs []operator.Ref
 	for p := range c.packedThat(func(desired.MatchResult) bool { return true }) {
@@ -347,7 +348,7 @@ func (c *Cache) BeforeObjectsOf(name string) []*drift.Live {
 }
 
 // Input implements Cache.
-func (c *Cache) Input(i int, at operator.Ref) reconcile.Input {
+func (c *Cache) Input(i int, at operator.Ref) observe.Input {
 	if found, ok := c.inputs[i].get(at).(*kept.Input); ok {
 		return found
 	}
@@ -355,7 +356,7 @@ func (c *Cache) Input(i int, at operator.Ref) reconcile.Input {
 }
 
 // Inputs implements Cache.
-func (c *Cache) Inputs(i int, listing *desired.Listing) (list []reconcile.Input) {
+func (c *Cache) Inputs(i int, listing *desired.Listing) (list []observe.Input) {
 	add := func(objects []any) {
 		for _, obj := range objects {
 			if found, ok := obj.(*kept.Input); ok {

@@ -16,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
 
@@ -248,7 +249,7 @@ func refsOf(obj any) []operator.Ref {
 // a kind. Those that read a list are queued if the object was in it before the change, or is after it.
 func (f Feed) inputs(i int) cache.ResourceEventHandler {
 	wake := func(states ...any) {
-		var seen []reconcile.Input
+		var seen []observe.Input
 		for _, state := range states {
 			if one, ok := unwrapTombstone(state).(*kept.Input); ok {
 				seen = append(seen, one)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/reconcile/act"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 )
@@ -69,7 +70,7 @@ func (r *reconciliation) hasTime() bool {
 func (r *reconciliation) carryOut(ctx context.Context, o operator.Outcome, in operator.Input) bool {
 	r.acts++
 	counters.Outcome(r.Name, r.Pipeline.Downstreams[o.Downstream].Name, string(o.State))
-	r.Log.V(1).Info("acting", "upstream", r.ref.String(), "downstream", r.Pipeline.Downstreams[o.Downstream].Name,
+	r.Log.V(1).Info("acting", "upstream", r.Ref.String(), "downstream", r.Pipeline.Downstreams[o.Downstream].Name,
 		"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
 	err := r.actor(in).Do(ctx, &o)
 	if err == nil {
@@ -87,7 +88,17 @@ func (r *reconciliation) fail(o operator.Outcome, err error) {
 
 // actor carries out what was decided from in.
 func (r *reconciliation) actor(in operator.Input) *act.Actor {
-	return &act.Actor{Reporter: r.reporter(), Client: r.client, In: in, Memory: r.record, Removals: &r.removals, Now: r.now, Spacing: r.spacing(),
+	return &act.Actor{Reporter: r.reporter(), Client: r.client, In: in, Memory: r.Memory, Removals: &r.removals, Now: r.Began, Spacing: r.spacing(),
 		Document: func(k int, live *drift.Live) (map[string]any, error) { return r.document(in.Desired, k, live) },
-		Cascade:  r.cascade(), Propagation: r.propagation(), IsSharded: r.Shards != nil, LacksShard: r.lacksShard}
+		Cascade:  r.Cascade(), Propagation: r.propagation(), IsSharded: r.Shards != nil, LacksShard: r.lacksShard}
+}
+
+// document is the whole document to send for downstream i; live is nil at creation.
+func (r *reconciliation) document(w *operator.Desired, k int, live *drift.Live) (map[string]any, error) {
+	document, err := r.Pipeline.Document(w, k, r.Upstream, r.InputsRead(), live)
+	if err == nil {
+		document = r.withShard(marks.WithToken(r.Pipeline.Settings, document, r.token()))
+		r.notifyObserver(func(to Observer) { to.Rendered(k, document) })
+	}
+	return document, err
 }

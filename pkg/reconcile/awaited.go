@@ -80,8 +80,8 @@ func (r *reconciliation) awaitOthers(in operator.Input, d operator.Decision) boo
 		}
 	}
 	for k, o := range d.Outcomes {
-		w := &r.record.Desired().Objects[k]
-		sets := w.Wanted && w.Err == nil && r.downstream(k).OwnsFields()
+		w := &r.Memory.Desired().Objects[k]
+		sets := w.Wanted && w.Err == nil && r.DownstreamOf(k).OwnsFields()
 		if sets || o.State == operator.StateConflict || o.State == operator.StateWaiting && o.Theirs {
 			note(o)
 		}
@@ -92,5 +92,5 @@ func (r *reconciliation) awaitOthers(in operator.Input, d operator.Decision) boo
 	for _, other := range in.Others { // they stay in what is to be deleted
 		objects = append(objects, other.At)
 	}
-	return r.awaited.set(r.ref, objects)
+	return r.awaited.set(r.Ref, objects)
 }

@@ -21,19 +21,19 @@ import (
 
 // gatherBefore gathers what is known about the deletion.before object.
 func (r *reconciliation) gatherBefore(ctx context.Context) (operator.BeforeFacts, error) {
-	m, p := r.record.Before.Edit(), r.Pipeline
-	f := operator.BeforeFacts{Record: p.RecordedBefore(r.upstream), Made: m.Made, Progress: p.BeforeProgress(r.upstream, r.inputsRead())}
+	m, p := r.Memory.Before.Edit(), r.Pipeline
+	f := operator.BeforeFacts{Record: p.RecordedBefore(r.Upstream), Made: m.Made, Progress: p.BeforeProgress(r.Upstream, r.InputsRead())}
 	var err error
 	if decide.BeforePassed(p.Settings, f.Record) {
 		if !m.IsGone && f.Record.ObjectName != "" {
 			f.Live, err = r.beforeAt(ctx, refOfRecord(f), f.Record.UID)
-			if f.Record.UID == "" && f.Live != nil && !marks.MadeForDeletion(f.Live, r.upstream.GetUID()) {
+			if f.Record.UID == "" && f.Live != nil && !marks.MadeForDeletion(f.Live, r.Upstream.GetUID()) {
 				f.Live = nil // it was never made, and this is somebody else's
 			}
 			m.IsGone = err == nil && f.Live == nil
 			if f.Live != nil { // whose it is now decides whether it is deleted
 				r.findNamed(ctx, f.Live, true)
-				f.Live = r.record.Notes.Get().WithMark(f.Live)
+				f.Live = r.Memory.Notes.Get().WithMark(f.Live)
 			}
 		}
 		return f, err
@@ -53,23 +53,23 @@ func (r *reconciliation) gatherBefore(ctx context.Context) (operator.BeforeFacts
 
 // gatherUnmadeBefore is gatherBefore if no object is known to have been created.
 func (r *reconciliation) gatherUnmadeBefore(ctx context.Context, f operator.BeforeFacts) (operator.BeforeFacts, error) {
-	if m := r.record.Before.Edit(); !m.IsUpstreamRead {
+	if m := r.Memory.Before.Edit(); !m.IsUpstreamRead {
 		if err := r.readUpstream(ctx); err != nil {
 			return f, err
 		}
 		return r.gatherBefore(ctx)
 	}
-	m := r.record.Before.Edit()
+	m := r.Memory.Before.Edit()
 	if m.Planned != nil && m.Planned.Target == refOfRecord(f) {
 		f.Desired = *m.Planned
 	} else {
-		f.Desired = r.Pipeline.DesiredBefore(r.upstream, r.inputsRead())
+		f.Desired = r.Pipeline.DesiredBefore(r.Upstream, r.InputsRead())
 	}
 	if f.Record != nil && f.Record.ObjectName != "" {
 		at := refOfRecord(f)
 		if at != f.Desired.Target { // the template says something else by now: was anything made before it did?
 			live, err := r.beforeAt(ctx, at, "")
-			if err != nil || live != nil && marks.MadeForDeletion(live, r.upstream.GetUID()) {
+			if err != nil || live != nil && marks.MadeForDeletion(live, r.Upstream.GetUID()) {
 				f.Live = live
 				return f, err
 			}
@@ -86,14 +86,14 @@ func (r *reconciliation) gatherUnmadeBefore(ctx context.Context, f operator.Befo
 // occupant returns the object at the place where the deletion.before object is to be created: as just read, or, if a create met
 // another owner's object, as read after the retry delay; else from the cache.
 func (r *reconciliation) occupant(ctx context.Context, at operator.Ref) (*drift.Live, error) {
-	m := r.record.Before.Edit()
-	read, until := r.record.LastBeforeRead()
+	m := r.Memory.Before.Edit()
+	read, until := r.Memory.LastBeforeRead()
 	switch {
-	case read != nil && read.Name == at.Name && read.Namespace == at.Namespace && until.Equal(r.now.Add(memory.FreshFor)):
+	case read != nil && read.Name == at.Name && read.Namespace == at.Namespace && until.Equal(r.Began.Add(memory.FreshFor)):
 		return read, nil
 	case m.Occupied != at:
 		return r.Cache.Live(operator.BeforeIndex, at), nil
-	case read != nil && m.Retry.Wait(r.record.Cause(), r.now) > 0:
+	case read != nil && m.Retry.Wait(r.Memory.Cause(), r.Began) > 0:
 		return read, nil
 	}
 	live, err := r.readBefore(ctx, at)
@@ -121,20 +121,20 @@ func refOfRecord(f operator.BeforeFacts) operator.Ref {
 // cache, or by a read, as when it has lost the labels of the watch.
 func (r *reconciliation) beforeAt(ctx context.Context, at operator.Ref, uid types.UID) (*drift.Live, error) {
 	is := func(live *drift.Live) bool { return live != nil && (uid == "" || live.UID == uid) }
-	read, until := r.record.LastBeforeRead()
+	read, until := r.Memory.LastBeforeRead()
 	if read != nil && at.Name == "" {
 		at = operator.Ref{Namespace: read.Namespace, Name: read.Name}
 	}
 	cached := r.Cache.Live(operator.BeforeIndex, at)
-	if is(read) && r.now.Before(until) && (!is(cached) || memory.Newer(read.ResourceVersion, cached.ResourceVersion)) {
+	if is(read) && r.Began.Before(until) && (!is(cached) || memory.Newer(read.ResourceVersion, cached.ResourceVersion)) {
 		if !is(cached) {
-			r.trustUntil(until)
+			r.TrustUntil(until)
 		}
 		return read, nil
 	}
 	if is(cached) {
 		// An object that lost its owner mark, as by kubectl delete --cascade=orphan, causes no reconciliation when it changes.
-		r.unwatched = r.unwatched || !marks.Marked(cached, r.upstream.GetUID())
+		r.unwatched = r.unwatched || !marks.Marked(cached, r.Upstream.GetUID())
 		return cached, nil
 	}
 	live, err := r.readBefore(ctx, at)
@@ -166,7 +166,7 @@ func (r *reconciliation) rememberBefore(obj *unstructured.Unstructured) (*drift.
 	if err != nil {
 		return nil, err
 	}
-	r.record.RememberBefore(live, r.now)
+	r.Memory.RememberBefore(live, r.Began)
 	return live, nil
 }
 
@@ -177,27 +177,27 @@ func beforeTarget(p *compile.Pipeline, at operator.Ref) apply.Target {
 // readUpstream reads the upstream past the cache. A process that has just started, or become the leader, may have an older
 // version in its cache, without what another process recorded.
 func (r *reconciliation) readUpstream(ctx context.Context) error {
-	up, err := r.client.Get(ctx, r.UpstreamTarget(r.ref))
+	up, err := r.client.Get(ctx, r.UpstreamTarget(r.Ref))
 	switch {
 	case err != nil:
 		return err
-	case up.GetUID() != r.upstream.GetUID():
+	case up.GetUID() != r.Upstream.GetUID():
 		return apply.ErrGone
 	}
-	r.upstream = withoutManagedFields(up)
-	r.record.WroteUpstream(up, false)
-	r.record.Before.Edit().IsUpstreamRead = true
+	r.Upstream = withoutManagedFields(up)
+	r.Memory.WroteUpstream(up, false)
+	r.Memory.Before.Edit().IsUpstreamRead = true
 	return nil
 }
 
 // actBefore carries out the decision about the deletion.before object. It reports whether that was done.
 func (r *reconciliation) actBefore(ctx context.Context, d *operator.Decision, in operator.Input) bool {
-	o, m := *d.Before, r.record.Before.Edit()
-	if o.Action != operator.ActionRecord && m.Retry.Wait(r.record.Cause(), r.now) > 0 {
+	o, m := *d.Before, r.Memory.Before.Edit()
+	if o.Action != operator.ActionRecord && m.Retry.Wait(r.Memory.Cause(), r.Began) > 0 {
 		return false
 	}
 	counters.Outcome(r.Name, operator.BeforeName, string(o.State))
-	r.Log.V(1).Info("acting", "upstream", r.ref.String(), "downstream", operator.BeforeName,
+	r.Log.V(1).Info("acting", "upstream", r.Ref.String(), "downstream", operator.BeforeName,
 		"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
 	var err error
 	switch o.Action {
@@ -221,20 +221,20 @@ func (r *reconciliation) actBefore(ctx context.Context, d *operator.Decision, in
 // recordBefore writes the status and checks that it contains the decision, before anything else is done.
 func (r *reconciliation) recordBefore(ctx context.Context, d *operator.Decision, in operator.Input) bool {
 	r.reportDeletion(ctx, *d)
-	have, want := r.Pipeline.RecordedBefore(r.upstream), decide.BeforeRecord(r.Pipeline.Settings, *d.Before)
+	have, want := r.Pipeline.RecordedBefore(r.Upstream), decide.BeforeRecord(r.Pipeline.Settings, *d.Before)
 	if r.upstreamFailed || have == nil || have.State != want.State || have.UID != want.UID || have.ObjectName != want.ObjectName {
 		return false
 	}
 	if d.Before.State == operator.StateCreate {
-		r.record.Before.Edit().Planned = &in.Before.Desired
+		r.Memory.Before.Edit().Planned = &in.Before.Desired
 	}
-	r.reporter().Deletion(r.record, *d, r.failures, r.reportedBefore)
+	r.reporter().Deletion(r.Memory, *d, r.failures, r.reportedBefore)
 	return true
 }
 
 // createBefore creates the object if none of that name exists. One that does is handled in the next round.
 func (r *reconciliation) createBefore(ctx context.Context, o operator.Outcome, in operator.Input) error {
-	m, t := r.record.Before.Edit(), beforeTarget(r.Pipeline, o.Target)
+	m, t := r.Memory.Before.Edit(), beforeTarget(r.Pipeline, o.Target)
 	m.Planned = nil // after a failure it is rendered again
 	document := r.withShard(marks.WithToken(r.Pipeline.Settings, in.Before.Desired.Document, r.token()))
 	r.notifyObserver(func(to Observer) { to.Rendered(operator.BeforeIndex, document) })
@@ -242,7 +242,7 @@ func (r *reconciliation) createBefore(ctx context.Context, o operator.Outcome, i
 	switch {
 	case errors.Is(err, apply.ErrExists):
 		live, err := r.readBefore(ctx, o.Target)
-		if err == nil && live != nil && !marks.MadeForDeletion(live, r.upstream.GetUID()) {
+		if err == nil && live != nil && !marks.MadeForDeletion(live, r.Upstream.GetUID()) {
 			m.Occupied = o.Target
 		}
 		return err
@@ -264,7 +264,7 @@ func (r *reconciliation) freeBefore(ctx context.Context, live *drift.Live) error
 	case err != nil:
 		return err
 	case resp == nil, resp.GetDeletionTimestamp() != nil && len(resp.GetFinalizers()) == 0:
-		r.record.Before.Edit().IsGone = true
+		r.Memory.Before.Edit().IsGone = true
 		return nil
 	}
 	_, err = r.rememberBefore(resp)
@@ -296,19 +296,19 @@ func (r *reconciliation) deleteBefore(ctx context.Context, o operator.Outcome) e
 	if _, err := act.Delete(ctx, r.client, beforeTarget(r.Pipeline, o.Target), o.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation)); err != nil {
 		return err
 	}
-	r.record.Before.Edit().IsGone = true
+	r.Memory.Before.Edit().IsGone = true
 	return nil
 }
 
 // cannotCreateBefore reports whether the last create was refused because the namespace is being deleted.
 func (r *reconciliation) cannotCreateBefore() bool {
-	m := r.record.Before.Edit()
+	m := r.Memory.Before.Edit()
 	return m.Failure != nil && m.Failed == operator.ActionCreate && m.Failure.Reason == apply.ReasonNamespaceTerminating
 }
 
 // failBefore records a failed request for the object. It is retried with growing delay.
 func (r *reconciliation) failBefore(o operator.Outcome, err error) {
-	f, m := act.Classify(err, r.Pipeline.Before.Object.Words), r.record.Before.Edit()
+	f, m := act.Classify(err, r.Pipeline.Before.Object.Words), r.Memory.Before.Edit()
 	r.minRetry = max(r.minRetry, f.RetryAfter)
 	m.Failure, m.Failed = &operator.Failure{Reason: f.Reason, Message: f.Message}, o.Action
 	r.notifyObserver(func(to Observer) { to.Failed(operator.BeforeIndex, *m.Failure) })

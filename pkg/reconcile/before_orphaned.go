@@ -89,13 +89,13 @@ func (r *Reconciler) isAwaited(live *drift.Live) bool {
 // gatherEarlierBefore gathers what is known about an unfinished object of an earlier deletion.before; there is no Record if it is done by
 // now. No watch shows when it changes.
 func (r *reconciliation) gatherEarlierBefore(ctx context.Context) (f operator.BeforeFacts, err error) {
-	if !r.record.Before.Edit().IsUpstreamRead { // another process may have recorded more than the cache shows
+	if !r.Memory.Before.Edit().IsUpstreamRead { // another process may have recorded more than the cache shows
 		if err := r.readUpstream(ctx); err != nil {
 			return f, err
 		}
 	}
 	r.unwatched = true
-	if f.Record = decide.UnfinishedBefore(r.Pipeline.Settings, r.upstream); f.Record == nil {
+	if f.Record = decide.UnfinishedBefore(r.Pipeline.Settings, r.Upstream); f.Record == nil {
 		return f, nil
 	}
 	_, obj, err := r.readForgotten(ctx, f.Record)
@@ -107,7 +107,7 @@ func (r *reconciliation) gatherEarlierBefore(ctx context.Context) (f operator.Be
 		return f, err
 	}
 	f.Live, err = r.Pipeline.EarlierBeforeLive(obj)
-	if err == nil && f.Record.UID == "" && !marks.MadeForDeletion(f.Live, r.upstream.GetUID()) {
+	if err == nil && f.Record.UID == "" && !marks.MadeForDeletion(f.Live, r.Upstream.GetUID()) {
 		f.Live = nil
 	}
 	return f, err
@@ -141,7 +141,7 @@ func (r *reconciliation) readForgotten(ctx context.Context, recorded *status.Rec
 
 // releaseEarlierBefore releases the object of an earlier deletion.before: the config changed in the middle of the deletion.
 func (r *reconciliation) releaseEarlierBefore(ctx context.Context) error {
-	recorded := decide.EarlierBefore(r.Pipeline.Settings, r.upstream)
+	recorded := decide.EarlierBefore(r.Pipeline.Settings, r.Upstream)
 	if recorded == nil || recorded.UID == "" {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (r *reconciliation) releaseEarlierBefore(ctx context.Context) error {
 func (r *reconciliation) namesOther(ctx context.Context, obj *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(marks.OwnerMarks(r.Pipeline.Settings, obj), func(mark string) bool {
 		at, uid, ok := marks.ParseOwnerMark(mark)
-		return ok && uid != string(r.upstream.GetUID()) && r.mayExist(ctx, at, types.UID(uid))
+		return ok && uid != string(r.Upstream.GetUID()) && r.mayExist(ctx, at, types.UID(uid))
 	})
 }
 

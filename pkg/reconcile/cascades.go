@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
@@ -22,23 +21,12 @@ func (r *Reconciler) NoteUpstreamGone(uid types.UID) { r.cascades.Forget(uid) }
 // watchLagsDeletion reports whether an upstream is being deleted and its watch, which has it, has not shown that yet. A
 // response, or the cache before the event is handled, may lack what the deletion asks for.
 func (r *reconciliation) watchLagsDeletion() bool {
-	return !r.cascades.Knows(r.upstream.GetUID()) && r.Cache.UpstreamUID(r.ref) == r.upstream.GetUID()
-}
-
-// cascade is what the deletion of the upstream asks for.
-func (r *reconciliation) cascade() operator.Cascade {
-	if c := operator.CascadeOf(r.upstream.GetFinalizers()); c != operator.CascadeConfig {
-		return c
-	}
-	if c := r.cascades.Of(r.upstream.GetUID()); c != operator.CascadeConfig {
-		return c
-	}
-	return decide.RecordedCascade(r.Pipeline.Settings, r.upstream)
+	return !r.cascades.Knows(r.Upstream.GetUID()) && r.Cache.UpstreamUID(r.Ref) == r.Upstream.GetUID()
 }
 
 // propagation is how the downstreams of an upstream are deleted.
 func (r *reconciliation) propagation() metav1.DeletionPropagation {
-	if r.upstream.GetDeletionTimestamp() != nil && r.cascade() == operator.CascadeForeground {
+	if r.Upstream.GetDeletionTimestamp() != nil && r.Cascade() == operator.CascadeForeground {
 		return metav1.DeletePropagationForeground
 	}
 	return metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation)
@@ -50,11 +38,11 @@ func (r *reconciliation) propagation() metav1.DeletionPropagation {
 func (r *reconciliation) mayBeCollected(d *operator.Decision) bool {
 	return slices.ContainsFunc(d.Outcomes, func(o operator.Outcome) bool {
 		switch {
-		case !r.record.Desired().Objects[o.Object].Reference || o.Theirs:
+		case !r.Memory.Desired().Objects[o.Object].Reference || o.Theirs:
 			return false
 		case o.Action == operator.ActionCreate: // with our finalizer it is not gone
-			return !r.hasFinalizer() && r.record.Object(o.Object).UID != ""
+			return !r.HasFinalizer() && r.Memory.Object(o.Object).UID != ""
 		}
-		return o.Action == operator.ActionApply && o.Live != nil && !marks.Marked(o.Live, r.upstream.GetUID())
+		return o.Action == operator.ActionApply && o.Live != nil && !marks.Marked(o.Live, r.Upstream.GetUID())
 	})
 }

@@ -41,11 +41,11 @@ func (r *Reconciler) Count(ctx context.Context, ref operator.Ref, cleansUp bool)
 		return c, l.saveUnknown(ctx), false
 	case l.unknown:
 		r.forget(ref)
-	case l.upstream.GetDeletionTimestamp() == nil && r.deselected.Some(ref): // its author took the label off, while a process ran
-	case l.upstream.GetDeletionTimestamp() == nil:
-		defer func() { l.record.Desired().Forget() }()
-		up, paused := resumed(l.Pipeline.Settings, l.upstream)
-		l.upstream = up
+	case l.Upstream.GetDeletionTimestamp() == nil && r.deselected.Some(ref): // its author took the label off, while a process ran
+	case l.Upstream.GetDeletionTimestamp() == nil:
+		defer func() { l.Memory.Desired().Forget() }()
+		up, paused := resumed(l.Pipeline.Settings, l.Upstream)
+		l.Upstream = up
 		_, d := l.firstDecision(ctx)
 		_, c = l.count(ctx, d)
 		l.countFailing(d, &c)
@@ -58,7 +58,7 @@ func (r *Reconciler) Count(ctx context.Context, ref operator.Ref, cleansUp bool)
 		if cleansUp {
 			after = l.save(ctx)
 		}
-		if !l.trustedUntil.IsZero() {
+		if !l.TrustedUntil.IsZero() {
 			after = minNonZero(after, time.Duration(r.Pipeline.Config.Retry.MaxDelay))
 		}
 	case cleansUp:
@@ -70,17 +70,17 @@ func (r *Reconciler) Count(ctx context.Context, ref operator.Ref, cleansUp bool)
 // heldByGuard reports whether a decision must wait for the rest of its batch, or for a confirmation, whatever its author writes meanwhile:
 // what follows from an edit and what from an input is not known apart.
 func (r *reconciliation) heldByGuard(ctx context.Context, d operator.Decision) bool {
-	if !r.Host.CountedByGuard(r.ref) && !r.isGoneRow() { // what a row that is gone leaves is counted in any case
+	if !r.Host.CountedByGuard(r.Ref) && !r.isGoneRow() { // what a row that is gone leaves is counted in any case
 		return false
 	}
-	if up, paused := resumed(r.Pipeline.Settings, r.upstream); paused {
-		defer func(was *unstructured.Unstructured) { r.upstream = was }(r.upstream)
-		r.upstream = up
+	if up, paused := resumed(r.Pipeline.Settings, r.Upstream); paused {
+		defer func(was *unstructured.Unstructured) { r.Upstream = was }(r.Upstream)
+		r.Upstream = up
 		_, d = r.firstDecision(ctx)
 	}
-	c := guard.CountOf(r.Pipeline.Settings, r.record.Desired(), r.withRecreations(ctx, d), r.recorded())
+	c := guard.CountOf(r.Pipeline.Settings, r.Memory.Desired(), r.withRecreations(ctx, d), r.Recorded())
 	restricted := c.Deleted > 0 || c.Changed > 0 && r.Pipeline.Config.Guard.MaxChanged != ""
-	return !r.Host.MayProceed(r.ref, c, !restricted)
+	return !r.Host.MayProceed(r.Ref, c, !restricted)
 }
 
 // resumed returns a paused upstream as it will be once it is resumed: then nobody counts.
@@ -109,21 +109,21 @@ func (r *reconciliation) count(ctx context.Context, d operator.Decision) (operat
 	d = r.withRecreations(ctx, d)
 	losesValues := slices.ContainsFunc(d.Outcomes, func(o operator.Outcome) bool { return o.LostValues != "" })
 	if r.Pipeline.Config.Guard.MaxChanged == "" && !losesValues { // deletions alone are counted
-		return d, guard.CountOf(r.Pipeline.Settings, r.record.Desired(), d, r.recorded())
+		return d, guard.CountOf(r.Pipeline.Settings, r.Memory.Desired(), d, r.Recorded())
 	}
 	if r.findUncached(ctx, d) {
 		d = decide.Decide(r.Pipeline.Settings, r.gather(ctx))
 	}
 	supposed, assumed := operator.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: d.Leftovers}, false
 	for i := range supposed.Outcomes {
-		if o := &supposed.Outcomes[i]; isDoubtful(r.upstream.GetUID(), *o) && !r.wouldRepair(ctx, *o) {
+		if o := &supposed.Outcomes[i]; isDoubtful(r.Upstream.GetUID(), *o) && !r.wouldRepair(ctx, *o) {
 			o.State, o.Action, assumed = operator.StateInSync, operator.ActionNone, true
 		}
 	}
 	if assumed {
 		d = decide.Decide(r.Pipeline.Settings, r.gather(ctx))
 	}
-	return d, guard.CountOf(r.Pipeline.Settings, r.record.Desired(), supposed, r.recorded())
+	return d, guard.CountOf(r.Pipeline.Settings, r.Memory.Desired(), supposed, r.Recorded())
 }
 
 // withRecreations is a decision that knows which updates delete their object: with updatePolicy Recreate, a dry run of each
@@ -157,13 +157,13 @@ func isDoubtful(upstream types.UID, o operator.Outcome) bool {
 // remembered as if the repair had been made, so that one which changes nothing costs no request later.
 func (r *reconciliation) wouldRepair(ctx context.Context, o operator.Outcome) bool {
 	i, live := o.Downstream, o.Live
-	t, hash := r.record.Object(o.Object), r.record.Desired().Objects[o.Object].Hash
+	t, hash := r.Memory.Object(o.Object), r.Memory.Desired().Objects[o.Object].Hash
 	if b := r.predecessorBaseline(i, live.UID); b != nil && *b == live.P && live.Hash == hash {
 		t.SetDryRun(live, hash, true)
 	} else if t.Verdict(live, hash).SameByDryRun == nil {
-		same, err := r.actor(operator.Input{Desired: r.record.Desired()}).WouldStay(ctx, o)
+		same, err := r.actor(operator.Input{Desired: r.Memory.Desired()}).WouldStay(ctx, o)
 		if err != nil {
-			r.Log.Info("the dry run failed: counting this repair, which may change nothing", "upstream", r.ref.String(), "target", o.Target.String(), "error", err.Error())
+			r.Log.Info("the dry run failed: counting this repair, which may change nothing", "upstream", r.Ref.String(), "target", o.Target.String(), "error", err.Error())
 			return true
 		}
 		t.SetDryRun(live, hash, same)
@@ -171,7 +171,7 @@ func (r *reconciliation) wouldRepair(ctx context.Context, o operator.Outcome) bo
 	same := *t.Verdict(live, hash).SameByDryRun
 	if same {
 		sum := live.P
-		r.record.SetBaseline(o.Object, live.UID, &sum, false)
+		r.Memory.SetBaseline(o.Object, live.UID, &sum, false)
 	}
 	return !same
 }
@@ -180,10 +180,10 @@ func (r *reconciliation) wouldRepair(ctx context.Context, o operator.Outcome) bo
 // lost the labels of the watch, as after a change of the config's; if the status records nothing, or another owner's object may
 // be adopted, only reading the target tells. It reports whether any was found.
 func (r *reconciliation) findUncached(ctx context.Context, d operator.Decision) bool {
-	found, recorded, records := false, r.recorded(), r.Pipeline.TrustsStatus()
+	found, recorded, records := false, r.Recorded(), r.Pipeline.TrustsStatus()
 	for k, o := range d.Outcomes {
 		downstream := r.Pipeline.Downstreams[o.Downstream]
-		rec, adopts := r.recordedAs(recorded, k), downstream.Config.AdoptionPolicy == config.AdoptIfUnowned
+		rec, adopts := r.RecordedAs(recorded, k), downstream.Config.AdoptionPolicy == config.AdoptIfUnowned
 		var uid types.UID
 		switch {
 		case o.State != operator.StateCreate:
@@ -196,12 +196,12 @@ func (r *reconciliation) findUncached(ctx context.Context, d operator.Decision) 
 		live, err := r.readLive(ctx, o.Downstream, o.Target)
 		switch {
 		case err != nil:
-			r.Log.Info("an object that may exist cannot be read and is not counted", "upstream", r.ref.String(), "target", o.Target.String(), "error", err.Error())
-		case live != nil && (adopts || r.isOwn(o.Downstream, live, uid)):
-			r.record.Remember(k, live, r.now)
+			r.Log.Info("an object that may exist cannot be read and is not counted", "upstream", r.Ref.String(), "target", o.Target.String(), "error", err.Error())
+		case live != nil && (adopts || r.IsOwn(o.Downstream, live, uid)):
+			r.Memory.Remember(k, live, r.Began)
 			found = true
 		case uid != "":
-			r.record.NoteAbsent(uid, live, r.now)
+			r.Memory.NoteAbsent(uid, live, r.Began)
 		}
 	}
 	return found

@@ -18,9 +18,9 @@ import (
 func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unstructured, i int, name string) (*operator.Desired, int, *status.Recorded, error) {
 	l := r.newReconciliation(operator.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}, up.DeepCopy())
 	defer l.releaseSlot()
-	l.selected = true
+	l.Selected = true
 	l.updateDesired(ctx)
-	w := l.record.Desired()
+	w := l.Memory.Desired()
 	k, d := w.First(i), r.Pipeline.Downstreams[i]
 	if d.Several() {
 		k = slices.IndexFunc(w.Objects, func(o operator.DesiredObject) bool { return o.Downstream == i && d.NameOf(o.Target) == name })
@@ -34,6 +34,6 @@ func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unst
 	}
 	decision := decide.Decide(l.Pipeline.Settings, l.gather(ctx))
 	results := l.results(decision)
-	l.upstream.Object["status"] = l.Pipeline.Report(ctx, l.upstream, l.inputsRead(), w, results, decision.Leftovers, nil, metav1.NewTime(l.now)).Status
-	return w, k, l.recordedAs(l.recorded(), k), nil
+	l.Upstream.Object["status"] = l.Pipeline.Report(ctx, l.Upstream, l.InputsRead(), w, results, decision.Leftovers, nil, metav1.NewTime(l.Began)).Status
+	return w, k, l.RecordedAs(l.Recorded(), k), nil
 }

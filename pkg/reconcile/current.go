@@ -33,9 +33,9 @@ func (r *Reconciler) Current(ctx context.Context, ref operator.Ref) (*Current, e
 		return nil, nil
 	}
 	defer r.memory.Forget(ref)
-	st := &Current{Ref: ref, Upstream: l.upstream, Selected: l.selected, Desired: l.record.Desired(), Owned: l.ownedByDownstream(),
-		Documents: make([]map[string]any, len(l.record.Desired().Objects))}
-	if st.Desired == nil || !st.Selected || l.upstream.GetDeletionTimestamp() != nil {
+	st := &Current{Ref: ref, Upstream: l.Upstream, Selected: l.Selected, Desired: l.Memory.Desired(), Owned: l.OwnedByDownstream(),
+		Documents: make([]map[string]any, len(l.Memory.Desired().Objects))}
+	if st.Desired == nil || !st.Selected || l.Upstream.GetDeletionTimestamp() != nil {
 		return st, nil
 	}
 	for k, o := range st.Desired.Objects {

@@ -21,25 +21,25 @@ import (
 // isLeftOver reports whether an upstream that is not selected keeps its downstreams: it was not seen leaving, and its status does not say
 // that they are being removed, or said so of others, before one of them was made.
 func (r *reconciliation) isLeftOver() bool {
-	if r.upstream.GetDeletionTimestamp() != nil || r.deselected.Has(r.ref, r.upstream.GetUID()) {
+	if r.Upstream.GetDeletionTimestamp() != nil || r.deselected.Has(r.Ref, r.Upstream.GetUID()) {
 		return false
 	}
-	if !report.SaysNotSelected(r.Pipeline.Settings, r.upstream) {
+	if !report.SaysNotSelected(r.Pipeline.Settings, r.Upstream) {
 		return true
 	}
-	recorded := r.Pipeline.EverRecorded(r.upstream)
+	recorded := r.Pipeline.EverRecorded(r.Upstream)
 	isNew := func(own *drift.Live) bool {
 		return !slices.ContainsFunc(recorded, func(rec status.Recorded) bool { return rec.UID == own.UID })
 	}
-	return r.Pipeline.Config.Status.Downstreams != "" && slices.ContainsFunc(r.owned(), isNew)
+	return r.Pipeline.Config.Status.Downstreams != "" && slices.ContainsFunc(r.Owned(), isNew)
 }
 
 // isOthers reports whether this operator has not written to the upstream, as the API server records it. If that cannot be read, it may be, and
 // is asked again with the next event.
 func isOthers(ctx context.Context, r *reconciliation) bool {
-	up, err := r.ReadUpstream(ctx, r.ref)
+	up, err := r.ReadUpstream(ctx, r.Ref)
 	if err != nil {
-		r.leftBehind.Forget(r.upstream.GetUID())
+		r.leftBehind.Forget(r.Upstream.GetUID())
 	}
 	return err != nil || !marks.HasManager(r.Pipeline.Settings, up)
 }
@@ -64,8 +64,8 @@ func (r *Reconciler) findLeftBehind(before *Reconciler) {
 // reportLeftover has the status of an upstream that is left over say so, once: without a change of the config nothing would tell. Another
 // process that uses the same conventions may select it, and then overwrites that.
 func (r *reconciliation) reportLeftover(ctx context.Context) {
-	if !r.isLeftOver() || r.isCounting() || r.Pipeline.HasRows() || !r.Pipeline.StatusEnabled() || report.SaysLeftover(r.Pipeline.Settings, r.upstream) ||
-		!report.SaysItIsKept(r.Pipeline.Settings, r.upstream) && len(r.owned()) == 0 {
+	if !r.isLeftOver() || r.isCounting() || r.Pipeline.HasRows() || !r.Pipeline.StatusEnabled() || report.SaysLeftover(r.Pipeline.Settings, r.Upstream) ||
+		!report.SaysItIsKept(r.Pipeline.Settings, r.Upstream) && len(r.Owned()) == 0 {
 		return
 	}
 	ctx, leave, ok := r.enterShard(ctx)
@@ -73,9 +73,9 @@ func (r *reconciliation) reportLeftover(ctx context.Context) {
 		return
 	}
 	defer leave()
-	if r.leftBehind.IsNew(r.upstream.GetUID()) && !isOthers(ctx, r) {
-		r.writeReport(ctx, report.Leftover(r.Pipeline.Settings, r.upstream, r.Pipeline.Match(r.upstream).Unmet, metav1.NewTime(r.now)), func() canonical.Sum { return canonical.Sum{} })
-		logging.Warn(r.Log, "left over: a changed config does not select the upstream any more", "upstream", r.ref.String())
+	if r.leftBehind.IsNew(r.Upstream.GetUID()) && !isOthers(ctx, r) {
+		r.writeReport(ctx, report.Leftover(r.Pipeline.Settings, r.Upstream, r.Pipeline.Match(r.Upstream).Unmet, metav1.NewTime(r.Began)), func() canonical.Sum { return canonical.Sum{} })
+		logging.Warn(r.Log, "left over: a changed config does not select the upstream any more", "upstream", r.Ref.String())
 	}
 }
 
@@ -116,7 +116,7 @@ func (r *Reconciler) StandBy(ctx context.Context, ref operator.Ref) time.Duratio
 		return 0
 	}
 	if err == nil {
-		done := report.SaysNotSelected(l.Pipeline.Settings, l.upstream) && len(l.owned()) == 0 && !l.hasFinalizer()
+		done := report.SaysNotSelected(l.Pipeline.Settings, l.Upstream) && len(l.Owned()) == 0 && !l.HasFinalizer()
 		l.releaseSlot()
 		if r.forget(ref); done {
 			r.deselected.Forget(ref)

@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/canonical"
@@ -24,8 +23,8 @@ import (
 )
 
 func (r *reconciliation) addFinalizer(ctx context.Context) bool {
-	r.lostUpstreams.noteFinalizer(r.upstream.GetUID(), r.now)
-	up, err := r.client.AddFinalizer(ctx, r.UpstreamTarget(r.ref), r.upstream, r.Pipeline.Config.Conventions.Finalizer)
+	r.lostUpstreams.noteFinalizer(r.Upstream.GetUID(), r.Began)
+	up, err := r.client.AddFinalizer(ctx, r.UpstreamTarget(r.Ref), r.Upstream, r.Pipeline.Config.Conventions.Finalizer)
 	if err != nil {
 		r.failUpstream("adding the finalizer", err)
 		return false
@@ -36,17 +35,17 @@ func (r *reconciliation) addFinalizer(ctx context.Context) bool {
 
 // finalizerChange is the change that the finalizer of the upstream can have next; wroteFinalizer counts that it was made, and takes over the upstream as returned.
 func (r *reconciliation) finalizerChange() string {
-	if r.hasFinalizer() {
+	if r.HasFinalizer() {
 		return "remove"
 	}
 	return "add"
 }
 
 func (r *reconciliation) wroteFinalizer(up *unstructured.Unstructured) {
-	r.Log.V(1).Info("finalizer written", "upstream", r.ref.String(), "finalizers", up.GetFinalizers())
-	r.record.Contests.Edit().Finalizers.Write(r.record.Cause(), r.finalizerChange(), r.spacing(), r.now)
-	r.upstream = withoutManagedFields(up)
-	r.record.WroteUpstream(up, false)
+	r.Log.V(1).Info("finalizer written", "upstream", r.Ref.String(), "finalizers", up.GetFinalizers())
+	r.Memory.Contests.Edit().Finalizers.Write(r.Memory.Cause(), r.finalizerChange(), r.spacing(), r.Began)
+	r.Upstream = withoutManagedFields(up)
+	r.Memory.WroteUpstream(up, false)
 }
 
 // removeUnneededFinalizer removes the finalizer from an upstream that no longer needs it. Objects that the status records and
@@ -79,7 +78,7 @@ func (r *reconciliation) removeFinalizer(ctx context.Context) bool {
 	if r.upstreamGone {
 		return true
 	}
-	up, err := r.client.RemoveFinalizer(ctx, r.UpstreamTarget(r.ref), r.upstream, r.Pipeline.Config.Conventions.Finalizers()...)
+	up, err := r.client.RemoveFinalizer(ctx, r.UpstreamTarget(r.Ref), r.Upstream, r.Pipeline.Config.Conventions.Finalizers()...)
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		return true
@@ -96,20 +95,20 @@ func (r *reconciliation) removeFinalizer(ctx context.Context) bool {
 // removed. For the downstreams it needs neither template nor rule.
 func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 	deleting := status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
-	if !r.hasFinalizer() || r.record.Steps.IsFinalized || r.Pipeline.Observing() {
-		r.record.SetUpstreamFailure("")
-		r.tally().Verdict(r.record, deleting)
+	if !r.HasFinalizer() || r.Memory.Steps.IsFinalized || r.Pipeline.Observing() {
+		r.Memory.SetUpstreamFailure("")
+		r.tally().Verdict(r.Memory, deleting)
 		return 0
 	}
 	if r.watchLagsDeletion() {
-		r.Log.V(1).Info("waiting until the watch shows the deletion", "upstream", r.ref.String())
+		r.Log.V(1).Info("waiting until the watch shows the deletion", "upstream", r.Ref.String())
 		return startOverAfter
 	}
-	if wait := r.record.Retry.Get().Wait(r.record.Cause(), r.now); wait > 0 {
+	if wait := r.Memory.Retry.Get().Wait(r.Memory.Cause(), r.Began); wait > 0 {
 		return wait
 	}
-	r.record.SetUpstreamFailure("")
-	if recorded := r.Pipeline.RecordedBefore(r.upstream); recorded != nil {
+	r.Memory.SetUpstreamFailure("")
+	if recorded := r.Pipeline.RecordedBefore(r.Upstream); recorded != nil {
 		r.reportedBefore = recorded.State
 	}
 	var d operator.Decision
@@ -117,12 +116,12 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 		in, err := r.gatherDeletion(ctx)
 		switch {
 		case errors.Is(err, apply.ErrGone):
-			r.forget(r.ref)
+			r.forget(r.Ref)
 			return 0
 		case err != nil:
 			r.failUpstream("reading the object recorded in the status", err)
 			r.reportDeletion(ctx, operator.Decision{WaitsForBefore: true})
-			r.tally().Verdict(r.record, deleting)
+			r.tally().Verdict(r.Memory, deleting)
 			return r.retryLater()
 		}
 		d = decide.Deletion(r.Pipeline.Settings, in)
@@ -144,27 +143,27 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 // gatherDeletion gathers what a decision about a deletion depends on. It reads objects that the status records and the cache
 // does not have, once it is the downstreams' turn.
 func (r *reconciliation) gatherDeletion(ctx context.Context) (operator.Input, error) {
-	in := operator.Input{Upstream: r.upstream, Desired: r.record.Desired(), HasFinalizer: true, Now: r.now, Cascade: r.cascade()}
+	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(), HasFinalizer: true, Now: r.Began, Cascade: r.Cascade()}
 	r.unwatched, r.unread = false, nil
 	var err error
-	if decide.UnfinishedBefore(r.Pipeline.Settings, r.upstream) != nil {
+	if decide.UnfinishedBefore(r.Pipeline.Settings, r.Upstream) != nil {
 		in.Before, err = r.gatherEarlierBefore(ctx)
-		if in.Upstream = r.upstream; err != nil || in.Before.Record != nil {
+		if in.Upstream = r.Upstream; err != nil || in.Before.Record != nil {
 			return in, err
 		}
 	}
-	if r.Pipeline.Before != nil && !decide.SkipsBefore(r.Pipeline.Settings, r.upstream, in.Cascade) {
+	if r.Pipeline.Before != nil && !decide.SkipsBefore(r.Pipeline.Settings, r.Upstream, in.Cascade) {
 		if in.Before, err = r.gatherBefore(ctx); err != nil {
 			return in, err
 		}
-		if in.Upstream = r.upstream; !decide.BeforePassed(r.Pipeline.Settings, in.Before.Record) {
+		if in.Upstream = r.Upstream; !decide.BeforePassed(r.Pipeline.Settings, in.Before.Record) {
 			return in, nil
 		}
 	}
 	r.findNamedOwners(ctx)
 	r.checkTerminating(ctx)
-	r.trustTerminating()
-	in.Leftovers = r.findLeftovers(nil, r.ownedByDownstream())
+	r.TrustTerminating()
+	in.Leftovers = r.FindLeftovers(nil, r.OwnedByDownstream())
 	r.findUnserved(ctx)
 	missing, err := r.readRecorded(ctx, in.Leftovers)
 	if err != nil {
@@ -172,7 +171,7 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (operator.Input, er
 	}
 	r.unwatched = r.unwatched || len(missing) > 0
 	in.Leftovers, in.Unread = append(in.Leftovers, missing...), r.unread
-	in.Others, in.Unrecorded = findOthers(ctx, r, in.Leftovers), unrecorded(r)
+	in.Others, in.Unrecorded = findOthers(ctx, r, in.Leftovers), r.Unrecorded()
 	in.Forgotten, err = findContents(ctx, r, in.Leftovers)
 	return in, err
 }
@@ -202,15 +201,15 @@ func (r *reconciliation) actDeletion(ctx context.Context, d *operator.Decision, 
 		return false
 	}
 	// The upstream is forgotten once the watch shows it gone: until then the cache may have it with its finalizer.
-	r.Log.Info("upstream cleaned up", "upstream", r.ref.String(), "objects", len(d.Leftovers))
-	r.finalized, r.record.Steps.IsFinalized = true, true
+	r.Log.Info("upstream cleaned up", "upstream", r.Ref.String(), "objects", len(d.Leftovers))
+	r.finalized, r.Memory.Steps.IsFinalized = true, true
 	return true
 }
 
 // reportHeld reports on an upstream whose deletion is held, and returns after how long to check again.
 func (r *reconciliation) reportHeld(ctx context.Context, d operator.Decision) time.Duration {
-	r.tally().Verdict(r.record, r.reportDeletion(ctx, d))
-	r.reporter().Deletion(r.record, d, r.failures, r.reportedBefore)
+	r.tally().Verdict(r.Memory, r.reportDeletion(ctx, d))
+	r.reporter().Deletion(r.Memory, d, r.failures, r.reportedBefore)
 	if len(r.failures) > 0 || r.upstreamFailed {
 		return r.retryLater()
 	}
@@ -219,22 +218,22 @@ func (r *reconciliation) reportHeld(ctx context.Context, d operator.Decision) ti
 	}
 	var after time.Duration
 	if h := d.Before; h != nil {
-		m := r.record.Before.Edit()
-		r.tally().Before(r.record, h.State)
-		if (h.Theirs || h.Action != operator.ActionNone) && m.Retry.Wait(r.record.Cause(), r.now) == 0 {
+		m := r.Memory.Before.Edit()
+		r.tally().Before(r.Memory, h.State)
+		if (h.Theirs || h.Action != operator.ActionNone) && m.Retry.Wait(r.Memory.Cause(), r.Began) == 0 {
 			r.delay(&m.Retry)
 		}
-		after = minNonZero(h.RequeueAfter, m.Retry.Wait(r.record.Cause(), r.now))
+		after = minNonZero(h.RequeueAfter, m.Retry.Wait(r.Memory.Cause(), r.Began))
 	}
 	after = minNonZero(after, r.statusDelay)
-	if !r.trustedUntil.IsZero() {
-		after = minNonZero(after, r.trustedUntil.Sub(r.now))
+	if !r.TrustedUntil.IsZero() {
+		after = minNonZero(after, r.TrustedUntil.Sub(r.Began))
 	}
 	if len(d.Leftovers) == 0 && !r.unwatched {
 		return after
 	}
-	waiting := &r.record.Notes.Edit().Waiting
-	wait := waiting.Wait(r.record.Cause(), r.now)
+	waiting := &r.Memory.Notes.Edit().Waiting
+	wait := waiting.Wait(r.Memory.Cause(), r.Began)
 	if wait == 0 {
 		wait = r.delay(waiting)
 	}
@@ -244,10 +243,10 @@ func (r *reconciliation) reportHeld(ctx context.Context, d operator.Decision) ti
 // reportDeletion writes the status of an upstream that is being deleted, if it changes, and returns the verdict of Ready.
 func (r *reconciliation) reportDeletion(ctx context.Context, d operator.Decision) status.Verdict {
 	failed := r.failuresByDownstream()
-	if f := r.record.Before.Edit().FailureOf(d.Before); f != nil {
+	if f := r.Memory.Before.Edit().FailureOf(d.Before); f != nil {
 		failed[operator.BeforeIndex] = f
 	}
-	report := report.Deletion(r.Pipeline.Settings, r.upstream, d, failed, unrecorded(r), metav1.NewTime(r.now))
+	report := report.Deletion(r.Pipeline.Settings, r.Upstream, d, failed, r.Unrecorded(), metav1.NewTime(r.Began))
 	report, _ = r.writeReport(ctx, report, func() canonical.Sum { return r.causeOfDeletion(report) })
 	if report.Verdict.Reason == "" { // there is nothing left to report on but a request that failed
 		return status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
@@ -261,8 +260,8 @@ func (r *reconciliation) reportDeletion(ctx context.Context, d operator.Decision
 func (r *reconciliation) readRecorded(ctx context.Context, known []operator.Owned) ([]operator.Owned, error) {
 	var more []operator.Owned
 	read := map[memory.Place]*drift.Live{}
-	for _, w := range r.witnesses(r.recorded()) {
-		if r.record.IsNotOurs(w.UID, r.now) || slices.ContainsFunc(known, func(o operator.Owned) bool { return o.Live.UID == w.UID }) {
+	for _, w := range r.Witnesses(r.Recorded()) {
+		if r.Memory.IsNotOurs(w.UID, r.Began) || slices.ContainsFunc(known, func(o operator.Owned) bool { return o.Live.UID == w.UID }) {
 			continue
 		}
 		if r.failureOf(w.Downstream) != nil {
@@ -273,7 +272,7 @@ func (r *reconciliation) readRecorded(ctx context.Context, known []operator.Owne
 		if err != nil {
 			return nil, err
 		}
-		if read[w.Place] = live; live != nil && (r.isOwn(w.Downstream, live, w.UID) || r.isOrphaned(live, w.UID)) {
+		if read[w.Place] = live; live != nil && (r.IsOwn(w.Downstream, live, w.UID) || r.IsOrphaned(live, w.UID)) {
 			more = append(more, operator.Owned{Downstream: w.Downstream, Live: live, Certain: !w.Guessed})
 		}
 	}
@@ -298,14 +297,14 @@ func (r *reconciliation) readMade(ctx context.Context, known, more []operator.Ow
 			}
 		}
 		switch {
-		case live != nil && (r.isOwn(m.Downstream, live, "") || marks.HasLostOwner(live) && r.isOrphaned(live, live.UID)):
+		case live != nil && (r.IsOwn(m.Downstream, live, "") || marks.HasLostOwner(live) && r.IsOrphaned(live, live.UID)):
 			more = append(more, operator.Owned{Downstream: m.Downstream, Live: live, Certain: true})
-		case r.upstream.GetDeletionTimestamp() == nil:
+		case r.Upstream.GetDeletionTimestamp() == nil:
 		case live != nil && hasFormerMarks(r, m.Downstream, live):
 			r.failWith(r.outcomeOf(m.Downstream, m.At), apply.Failure{Reason: apply.ReasonConflict, Message: fmt.Sprintf(formerMarks, m.At)})
 			r.unread = append(r.unread, operator.Owned{Downstream: m.Downstream, Live: live}) // what contains it stays
 		default:
-			r.record.Notes.Edit().NoteNotMade(m)
+			r.Memory.Notes.Edit().NoteNotMade(m)
 		}
 	}
 	return more, nil
@@ -314,12 +313,12 @@ func (r *reconciliation) readMade(ctx context.Context, known, more []operator.Ow
 // placesToRead are those where this process created an object, or tried to, and where no status records what was created, also those that
 // the config gives an upstream that goes: the watches do not show what was created under other labels or marks.
 func placesToRead(r *reconciliation) []memory.Place {
-	notes, deleting := r.record.Notes.Get(), r.upstream.GetDeletionTimestamp() != nil
+	notes, deleting := r.Memory.Notes.Get(), r.Upstream.GetDeletionTimestamp() != nil
 	places := slices.Clone(notes.Unconfirmed)
-	if r.Pipeline.TrustsStatus() || r.selected && !deleting {
+	if r.Pipeline.TrustsStatus() || r.Selected && !deleting {
 		return places
 	}
-	for _, o := range r.record.Desired().Objects {
+	for _, o := range r.Memory.Desired().Objects {
 		m := memory.At(o.Downstream, o.Target)
 		if o.Wanted && o.Err == nil && !slices.Contains(notes.Unconfirmed, m) && (!deleting || !notes.NotMade[m]) {
 			places = append(places, m)
@@ -334,9 +333,9 @@ const formerMarks = "%s exists and seems to be this upstream's, under another fi
 // hasFormerMarks reports whether an object at a target is probably the upstream's own, of a time when the config had another field manager or
 // owner annotation. Nothing proves it, so it is neither deleted nor released; but what becomes of it with the upstream must not be left open.
 func hasFormerMarks(r *reconciliation, downstream int, live *drift.Live) bool {
-	marked := marks.Marked(live, r.upstream.GetUID()) && (live.Hash != "" || live.Managed)
+	marked := marks.Marked(live, r.Upstream.GetUID()) && (live.Hash != "" || live.Managed)
 	return !live.Deleting && marks.IsOfFields(live.Hash) == r.Pipeline.Downstreams[downstream].OwnsFields() &&
-		(marked || marks.HasLostOwner(live) && r.cascade() != operator.CascadeOrphan)
+		(marked || marks.HasLostOwner(live) && r.Cascade() != operator.CascadeOrphan)
 }
 
 // findUnserved fails the downstreams whose kind is not watched, unless the API server says that it has no objects: nothing can
@@ -353,36 +352,6 @@ func (r *reconciliation) findUnserved(ctx context.Context) {
 			f.Message = fmt.Sprintf("cannot find out whether a %s of %s exists: %s", d.Kind.GVK.Kind, d.Kind.GVK.GroupVersion(), f.Message)
 		}
 	}
-}
-
-// isTarget reports whether any downstream with the kind of downstream i is wanted at that place.
-func (r *reconciliation) isTarget(i int, at operator.Ref) bool {
-	gk := r.Pipeline.Downstreams[i].GVK().GroupKind()
-	for _, o := range r.record.Desired().Objects {
-		if o.Wanted && o.Target == at && r.Pipeline.Downstreams[o.Downstream].GVK().GroupKind() == gk {
-			return true
-		}
-	}
-	return false
-}
-
-// isOwn reports whether an object of downstream i is the upstream's: the one of that uid, which the status records, or any if uid is empty.
-func (r *reconciliation) isOwn(i int, live *drift.Live, uid types.UID) bool {
-	d := r.Pipeline.Downstreams[i]
-	if uid == "" {
-		return marks.OwnsFor(d.Downstream, live, r.upstream.GetUID(), false)
-	}
-	// One without any mark was released, perhaps by a process that could not say so in the status any more. With an owner reference alone it
-	// is another operator's, which selected the upstream by other labels and recorded it.
-	hasMark := live.Hash != "" || live.Managed && marks.Marked(live, r.upstream.GetUID())
-	return live.UID == uid && hasMark && marks.OwnsFor(d.Downstream, live, r.upstream.GetUID(), r.Pipeline.TrustsStatus())
-}
-
-// isOrphaned reports whether an object is the recorded one, without its owner mark because the garbage collector has removed
-// its owner references: the other marks are removed next.
-func (r *reconciliation) isOrphaned(live *drift.Live, uid types.UID) bool {
-	return live.UID == uid && r.Pipeline.Upstream.HasStatus && live.Managed && r.upstream.GetDeletionTimestamp() != nil &&
-		r.cascade() == operator.CascadeOrphan && !r.record.IsNotOurs(uid, r.now)
 }
 
 // readLive reads the object at a place; nil if there is none, or its kind is gone.
@@ -402,5 +371,5 @@ func (r *reconciliation) readLive(ctx context.Context, i int, at operator.Ref) (
 		return nil, err
 	}
 	r.findNamed(ctx, found, true)
-	return r.record.Notes.Get().WithMark(found), nil
+	return r.Memory.Notes.Get().WithMark(found), nil
 }

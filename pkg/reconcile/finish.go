@@ -25,24 +25,24 @@ import (
 
 // finish reports the result of a reconciliation and returns after how long to reconcile again.
 func (r *reconciliation) finish(ctx context.Context, d operator.Decision) time.Duration {
-	if !r.selected {
+	if !r.Selected {
 		return r.finishUnselected(ctx, d)
 	}
 	results := r.results(d)
-	r.tally().States(r.record, statesOf(results))
-	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.Desired(), results, r.leftToReport(d), unrecorded(r), metav1.NewTime(r.now))
+	r.tally().States(r.Memory, statesOf(results))
+	report := r.Pipeline.Report(ctx, r.Upstream, r.InputsRead(), r.Memory.Desired(), results, r.leftToReport(d), r.Unrecorded(), metav1.NewTime(r.Began))
 	report, told := r.writeReport(ctx, report, func() canonical.Sum { return r.causeOf(results, d.Leftovers) })
-	r.reporter().Outcomes(r.record, d, r.failures, r.contestedBy, told)
+	r.reporter().Outcomes(r.Memory, d, r.failures, r.contestedBy, told)
 	r.reportRow(report.Row)
 	after := r.nextReconciliation(d)
 	switch {
-	case report.TookTooLong || r.readsSlowInputs():
+	case report.TookTooLong || r.ReadsSlowInputs():
 		after = minNonZero(after, r.noteSlow("the status"))
-	case !r.record.Desired().TookTooLong():
-		r.record.Notes.Set(false, func(n *memory.Notes) { n.Slow = memory.Retry{} })
+	case !r.Memory.Desired().TookTooLong():
+		r.Memory.Notes.Set(false, func(n *memory.Notes) { n.Slow = memory.Retry{} })
 	}
-	r.tally().Verdict(r.record, report.Verdict)
-	r.record.Tidy(r.now)
+	r.tally().Verdict(r.Memory, report.Verdict)
+	r.Memory.Tidy(r.Began)
 	r.noteInSync(ctx, d, report.Verdict, after)
 	return after
 }
@@ -54,7 +54,7 @@ func (r *reconciliation) finishUnselected(ctx context.Context, d operator.Decisi
 		return r.retryLater()
 	}
 	if len(d.Leftovers) == 0 {
-		r.deselected.Forget(r.ref)
+		r.deselected.Forget(r.Ref)
 	}
 	after := minNonZero(r.statusDelay, r.nextForUnseen())
 	for _, o := range slices.Concat(d.Outcomes, d.Leftovers) {
@@ -64,36 +64,36 @@ func (r *reconciliation) finishUnselected(ctx context.Context, d operator.Decisi
 		return time.Millisecond
 	}
 	if after == 0 && len(d.Leftovers) == 0 {
-		r.forget(r.ref)
+		r.forget(r.Ref)
 	}
 	return after
 }
 
 func (r *reconciliation) writeUnselected(ctx context.Context, d operator.Decision) {
-	report := report.Unselected(r.Pipeline.Settings, r.upstream, r.Pipeline.Match(r.upstream).Unmet, d, r.failuresByDownstream(), metav1.NewTime(r.now))
+	report := report.Unselected(r.Pipeline.Settings, r.Upstream, r.Pipeline.Match(r.Upstream).Unmet, d, r.failuresByDownstream(), metav1.NewTime(r.Began))
 	r.writeReport(ctx, report, func() canonical.Sum { return r.causeOf(nil, d.Leftovers) })
 }
 
 // results pairs every outcome with the object of ours that belongs to it: the target, or the object that it is to replace.
 func (r *reconciliation) results(d operator.Decision) []operator.Result {
-	results, recorded := make([]operator.Result, len(d.Outcomes)), r.recorded()
+	results, recorded := make([]operator.Result, len(d.Outcomes)), r.Recorded()
 	for k, o := range d.Outcomes {
 		results[k] = operator.Result{Outcome: o, Live: o.Live, Failure: r.failures[k]}
 		if o.Theirs || o.State == operator.StateConflict {
 			results[k].Live = nil
 		}
-		rec := r.recordedAs(recorded, k)
+		rec := r.RecordedAs(recorded, k)
 		if results[k].Live != nil {
-			results[k].Baseline = r.baseline(k, results[k].Live, rec)
-			results[k].Unverified, _ = r.verifiedAs(k, results[k].Live, rec)
+			results[k].Baseline = r.BaselineOf(k, results[k].Live, rec)
+			results[k].Unverified, _ = r.VerifiedAs(k, results[k].Live, rec)
 		}
 		if rec != nil && rec.UID != "" {
 			replaced := o.Live != nil && o.Live.UID != rec.UID && o.Live.Namespace == rec.Namespace && o.Live.Name == rec.ObjectName
-			results[k].Unseen = !replaced && !r.record.IsNotOurs(rec.UID, r.now)
+			results[k].Unseen = !replaced && !r.Memory.IsNotOurs(rec.UID, r.Began)
 		}
 	}
 	for _, o := range d.Leftovers {
-		if result := &results[o.Object]; !r.downstream(o.Object).Several() && result.Live == nil && o.Action == operator.ActionNone && !o.Live.Deleting {
+		if result := &results[o.Object]; !r.DownstreamOf(o.Object).Several() && result.Live == nil && o.Action == operator.ActionNone && !o.Live.Deleting {
 			result.Live, result.Guessed = o.Live, o.Guessed
 		}
 	}
@@ -103,7 +103,7 @@ func (r *reconciliation) results(d operator.Decision) []operator.Result {
 // failuresByDownstream has the first failure of each downstream, by its index.
 func (r *reconciliation) failuresByDownstream() map[int]*operator.Failure {
 	failed := make(map[int]*operator.Failure, len(r.failures)+1)
-	for k, o := range r.record.Desired().Objects {
+	for k, o := range r.Memory.Desired().Objects {
 		if f := r.failures[k]; f != nil && failed[o.Downstream] == nil {
 			failed[o.Downstream] = f
 		}
@@ -113,12 +113,12 @@ func (r *reconciliation) failuresByDownstream() map[int]*operator.Failure {
 
 // failureOf is the failure of what is done for a downstream and no single object of the desired state.
 func (r *reconciliation) failureOf(downstream int) *operator.Failure {
-	return r.failures[r.record.Desired().First(downstream)]
+	return r.failures[r.Memory.Desired().First(downstream)]
 }
 
 // outcomeOf is an outcome for an object of a downstream at a place that may be no target.
 func (r *reconciliation) outcomeOf(downstream int, at operator.Ref) operator.Outcome {
-	return operator.Outcome{Downstream: downstream, Object: r.record.Desired().First(downstream), Target: at}
+	return operator.Outcome{Downstream: downstream, Object: r.Memory.Desired().First(downstream), Target: at}
 }
 
 // isUnfinished reports whether an outcome left something undone that no event may announce: a conflict with an object that the
@@ -132,16 +132,16 @@ func isUnfinished(o operator.Outcome) bool {
 func (r *reconciliation) nextReconciliation(d operator.Decision) time.Duration {
 	var after time.Duration
 	for k, o := range d.Outcomes {
-		t := r.record.Object(k)
+		t := r.Memory.Object(k)
 		switch {
 		case r.backingOff[k]:
-			after = minNonZero(after, t.Retry.Get().Wait(r.record.Cause(), r.now))
+			after = minNonZero(after, t.Retry.Get().Wait(r.Memory.Cause(), r.Began))
 		case r.failures[k] != nil:
 			t.Failure = r.failures[k]
 			after = minNonZero(after, r.delay(t.Retry.Edit()))
 		case r.outOfTime && o.Action != operator.ActionNone: // it was not tried
 		case isUnfinished(o):
-			wait := t.Retry.Get().Wait(r.record.Cause(), r.now)
+			wait := t.Retry.Get().Wait(r.Memory.Cause(), r.Began)
 			if t.Failure = nil; wait == 0 {
 				wait = r.delay(t.Retry.Edit())
 			}
@@ -163,40 +163,40 @@ func (r *reconciliation) nextReconciliation(d operator.Decision) time.Duration {
 
 // nextForUpstream is nextReconciliation for what is about the upstream itself, or all objects.
 func (r *reconciliation) nextForUpstream() (after time.Duration) {
-	switch wait := r.record.Retry.Get().Wait(r.record.Cause(), r.now); {
+	switch wait := r.Memory.Retry.Get().Wait(r.Memory.Cause(), r.Began); {
 	case r.upstreamFailed:
-		after = minNonZero(after, r.delay(r.record.Retry.Edit()))
+		after = minNonZero(after, r.delay(r.Memory.Retry.Edit()))
 	case wait > 0:
 		after = minNonZero(after, wait)
 	default:
-		r.record.Retry.Reset()
-		r.record.SetUpstreamFailure("")
+		r.Memory.Retry.Reset()
+		r.Memory.SetUpstreamFailure("")
 	}
 	if r.statusDelay > 0 {
-		r.record.SetUpstreamFailure(string(operator.StateContested))
+		r.Memory.SetUpstreamFailure(string(operator.StateContested))
 	}
 	if r.outOfTime {
 		after = time.Millisecond
 	}
-	for _, at := range []time.Time{r.trustedUntil, r.record.Notes.Get().RenderAgainAt} {
+	for _, at := range []time.Time{r.TrustedUntil, r.Memory.Notes.Get().RenderAgainAt} {
 		if !at.IsZero() {
-			after = minNonZero(after, max(at.Sub(r.now), time.Millisecond))
+			after = minNonZero(after, max(at.Sub(r.Began), time.Millisecond))
 		}
 	}
 	return minNonZero(after, r.statusDelay)
 }
 
 // retryLater records that work on the upstream itself failed, and returns its delay.
-func (r *reconciliation) retryLater() time.Duration { return r.delay(r.record.Retry.Edit()) }
+func (r *reconciliation) retryLater() time.Duration { return r.delay(r.Memory.Retry.Edit()) }
 
 func (r *reconciliation) delay(retry *memory.Retry) time.Duration {
-	return retry.Fail(r.spacing(), r.minRetry, r.record.Cause(), r.now)
+	return retry.Fail(r.spacing(), r.minRetry, r.Memory.Cause(), r.Began)
 }
 
 // failUpstream records a failed request for the upstream itself: nothing else is done in this reconciliation.
 func (r *reconciliation) failUpstream(doing string, err error) {
 	f := r.reportFailure(doing, err)
-	for k := range r.record.Desired().Objects {
+	for k := range r.Memory.Desired().Objects {
 		if r.failures[k] == nil {
 			r.failures[k] = &operator.Failure{Reason: f.Reason, Message: f.Message}
 		}
@@ -210,9 +210,9 @@ func (r *reconciliation) reportFailure(doing string, err error) apply.Failure {
 		r.Host.RecheckKinds()
 	}
 	r.minRetry = max(r.minRetry, f.RetryAfter)
-	r.record.SetUpstreamFailure(f.Reason)
+	r.Memory.SetUpstreamFailure(f.Reason)
 	counters.Failure(r.Name, "", f.Reason)
-	events.LogAt(r.Log, f)("request for the upstream failed, will retry", "upstream", r.ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
+	events.LogAt(r.Log, f)("request for the upstream failed, will retry", "upstream", r.Ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
 	return f
 }
 
@@ -236,14 +236,14 @@ func (r *reconciliation) writeReport(ctx context.Context, report report.Report, 
 	r.logDropped(report)
 	report = r.withoutRefused(report)
 	r.notifyObserver(func(to Observer) { to.Reported(report) })
-	if r.upstreamGone || !r.needsStatusWrite(report) || r.record.Retry.Get().Wait(r.record.Cause(), r.now) > 0 {
+	if r.upstreamGone || !r.needsStatusWrite(report) || r.Memory.Retry.Get().Wait(r.Memory.Cause(), r.Began) > 0 {
 		return report, report.Status != nil && !report.Changed
 	}
 	if r.statusMustWait(ctx) {
 		return report, false
 	}
 	because, saying := cause(), statusDigest(r.Pipeline.Settings, report.Status)
-	if r.statusDelay = r.record.Contests.Get().Status.Wait(because, saying, r.spacing(), r.now); r.statusDelay > 0 {
+	if r.statusDelay = r.Memory.Contests.Get().Status.Wait(because, saying, r.spacing(), r.Began); r.statusDelay > 0 {
 		r.contestedBy = r.statusContenders(report, saying)
 		return report, false
 	}
@@ -251,7 +251,7 @@ func (r *reconciliation) writeReport(ctx context.Context, report report.Report, 
 	report, resp, err := r.writeStorable(ctx, report)
 	switch {
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrReplaced):
-		r.record.NoteGone(r.upstream.GetUID(), r.now) // its watch is behind
+		r.Memory.NoteGone(r.Upstream.GetUID(), r.Began) // its watch is behind
 		return report, false
 	case err != nil:
 		r.reportFailure("writing the status", err)
@@ -260,16 +260,16 @@ func (r *reconciliation) writeReport(ctx context.Context, report report.Report, 
 	case resp == nil:
 		return report, true
 	}
-	r.Log.V(1).Info("status written", "upstream", r.ref.String(), "reason", report.Verdict.Reason)
+	r.Log.V(1).Info("status written", "upstream", r.Ref.String(), "reason", report.Verdict.Reason)
 	r.notifyObserver(func(to Observer) { to.Reported(report) })
-	r.record.Contests.Edit().Status.Write(because, statusDigest(r.Pipeline.Settings, report.Status), r.spacing(), r.now)
+	r.Memory.Contests.Edit().Status.Write(because, statusDigest(r.Pipeline.Settings, report.Status), r.spacing(), r.Began)
 	// The response may contain somebody else's change: then the event about it must be handled.
-	r.upstream = withoutManagedFields(resp)
-	complete := r.record.IsRenderedFrom(r.readableDigest(r.Pipeline.ReadsStatus))
+	r.Upstream = withoutManagedFields(resp)
+	complete := r.Memory.IsRenderedFrom(r.ReadableDigest(r.Pipeline.ReadsStatus))
 	if complete {
-		r.record.SetRendered(resp.GetResourceVersion(), r.record.Inputs().Digest)
+		r.Memory.SetRendered(resp.GetResourceVersion(), r.Memory.Inputs().Digest)
 	}
-	r.record.WroteUpstream(resp, complete)
+	r.Memory.WroteUpstream(resp, complete)
 	return report, false
 }
 
@@ -311,9 +311,9 @@ func (r *reconciliation) removeMisfits(ctx context.Context, misfits []fieldpath.
 		}
 	}
 	content, _ := nulls["status"].(map[string]any)
-	up, err := r.client.PatchStatus(ctx, r.UpstreamTarget(r.ref), r.Pipeline.Upstream.HasStatus, r.upstream.GetResourceVersion(), r.upstream.GetUID(), content)
+	up, err := r.client.PatchStatus(ctx, r.UpstreamTarget(r.Ref), r.Pipeline.Upstream.HasStatus, r.Upstream.GetResourceVersion(), r.Upstream.GetUID(), content)
 	if err == nil {
-		r.upstream = withoutManagedFields(up)
+		r.Upstream = withoutManagedFields(up)
 	}
 	return err
 }
@@ -321,16 +321,16 @@ func (r *reconciliation) removeMisfits(ctx context.Context, misfits []fieldpath.
 // writeStatus applies our part of the status if conditions are a keyed list; else it sends a merge patch with the
 // resourceVersion that was read, so that conditions of others are not lost.
 func (r *reconciliation) writeStatus(ctx context.Context, want map[string]any) (*unstructured.Unstructured, error) {
-	t, up := r.UpstreamTarget(r.ref), r.Pipeline.Upstream
+	t, up := r.UpstreamTarget(r.Ref), r.Pipeline.Upstream
 	if r.Pipeline.Storable.Conditions == status.ConditionsKeyed {
 		own := report.OwnConditions(r.Pipeline.Settings, want)
-		resp, err := r.client.ApplyStatus(ctx, t, r.upstream.GetAPIVersion(), r.upstream.GetKind(), up.HasStatus, r.upstream.GetUID(), own)
+		resp, err := r.client.ApplyStatus(ctx, t, r.Upstream.GetAPIVersion(), r.Upstream.GetKind(), up.HasStatus, r.Upstream.GetUID(), own)
 		if err != nil {
 			return nil, err
 		}
 		return r.withdrawStatus(ctx, t, resp)
 	}
-	return r.client.PatchStatus(ctx, t, up.HasStatus, r.upstream.GetResourceVersion(), r.upstream.GetUID(), want)
+	return r.client.PatchStatus(ctx, t, up.HasStatus, r.Upstream.GetResourceVersion(), r.Upstream.GetUID(), want)
 }
 
 func withoutManagedFields(u *unstructured.Unstructured) *unstructured.Unstructured {
@@ -360,5 +360,5 @@ func (r *reconciliation) logDropped(report report.Report) {
 
 // reporter reports what happens to the upstream.
 func (r *reconciliation) reporter() events.Reporter {
-	return events.Reporter{Log: r.Log, Recorder: r.Recorder, Settings: r.Pipeline.Settings, Operator: r.Name, Ref: r.ref, Upstream: r.upstream}
+	return events.Reporter{Log: r.Log, Recorder: r.Recorder, Settings: r.Pipeline.Settings, Operator: r.Name, Ref: r.Ref, Upstream: r.Upstream}
 }

@@ -14,7 +14,7 @@ func (r *reconciliation) keepTerminating(ctx context.Context, in operator.Input)
 	}
 	for k, f := range in.Facts {
 		i := in.Desired.Objects[k].Downstream
-		if f.Live == nil || !f.Live.Deleting || !r.Pipeline.Downstreams[i].HasGenerated() || !marks.OwnsFor(r.Pipeline.Downstreams[i].Downstream, f.Live, r.upstream.GetUID(), f.Trusted) {
+		if f.Live == nil || !f.Live.Deleting || !r.Pipeline.Downstreams[i].HasGenerated() || !marks.OwnsFor(r.Pipeline.Downstreams[i].Downstream, f.Live, r.Upstream.GetUID(), f.Trusted) {
 			continue
 		}
 		o := r.outcomeOf(i, operator.Ref{Namespace: f.Live.Namespace, Name: f.Live.Name})

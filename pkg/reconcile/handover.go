@@ -66,7 +66,7 @@ func (w *lostWatches) any() bool {
 
 // isNewest reports whether the upstream was read since the last handover.
 func (r *reconciliation) isNewest() bool {
-	return int(r.record.Steps.NewestSince) == 1+r.handover.number
+	return int(r.Memory.Steps.NewestSince) == 1+r.handover.number
 }
 
 // startOverAfter is when a reconciliation of an outdated upstream starts over, if no event comes before.
@@ -76,28 +76,28 @@ const startOverAfter = time.Second
 // latest version. If it does not, the reconciliation starts over after the returned time.
 func (r *reconciliation) ensureLatest(ctx context.Context, d *operator.Decision) (after time.Duration, err error) {
 	lost := r.lost.any()
-	if r.Pipeline.HasRows() || r.Pipeline.Observing() || !lost && !r.mayBeCollected(d) && (r.isNewest() || !r.handover.mayLag(r.upstream)) {
+	if r.Pipeline.HasRows() || r.Pipeline.Observing() || !lost && !r.mayBeCollected(d) && (r.isNewest() || !r.handover.mayLag(r.Upstream)) {
 		return 0, nil
 	}
-	up, err := r.client.Latest(ctx, r.UpstreamTarget(r.ref))
+	up, err := r.client.Latest(ctx, r.UpstreamTarget(r.Ref))
 	switch {
-	case errors.Is(err, apply.ErrGone), err == nil && up.GetUID() != r.upstream.GetUID():
-		r.record.NoteGone(r.upstream.GetUID(), r.now)
+	case errors.Is(err, apply.ErrGone), err == nil && up.GetUID() != r.Upstream.GetUID():
+		r.Memory.NoteGone(r.Upstream.GetUID(), r.Began)
 		return startOverAfter, nil
 	case err != nil:
 		return 0, err
-	case memory.Newer(r.upstream.GetResourceVersion(), up.GetResourceVersion()): // the cluster was set back: the watch is about to notice
+	case memory.Newer(r.Upstream.GetResourceVersion(), up.GetResourceVersion()): // the cluster was set back: the watch is about to notice
 		return startOverAfter, nil
-	case r.isWatched(r.upstream) && !r.isWatched(up): // the watch is about to say so
+	case r.isWatched(r.Upstream) && !r.isWatched(up): // the watch is about to say so
 		return startOverAfter, nil
 	}
-	if r.record.Steps.NewestSince = 0; !lost {
-		r.record.Steps.NewestSince = int32(1 + r.handover.number)
+	if r.Memory.Steps.NewestSince = 0; !lost {
+		r.Memory.Steps.NewestSince = int32(1 + r.handover.number)
 	}
-	if up.GetResourceVersion() == r.upstream.GetResourceVersion() {
+	if up.GetResourceVersion() == r.Upstream.GetResourceVersion() {
 		return 0, nil
 	}
-	r.Log.Info("the watch lags: using a newer version of the upstream, which another process may have acted on", "upstream", r.ref.String())
-	r.record.WroteUpstream(withoutManagedFields(up), false)
+	r.Log.Info("the watch lags: using a newer version of the upstream, which another process may have acted on", "upstream", r.Ref.String())
+	r.Memory.WroteUpstream(withoutManagedFields(up), false)
 	return time.Millisecond, nil
 }

@@ -26,9 +26,9 @@ func isHolder(s *operator.Settings, own operator.Owned) bool {
 // findContents reads what the status records of downstreams that the config no longer has, if one of these objects or of left contains
 // others, or left is to be deleted with the upstream. What may not be read counts as what must be kept. What could not be read is among them too, with an error.
 func findContents(ctx context.Context, r *reconciliation, left []operator.Owned) (found []operator.ForgottenObject, failed error) {
-	recorded := append(r.Pipeline.Forgotten(r.upstream), unrecorded(r)...)
+	recorded := append(r.Pipeline.Forgotten(r.Upstream), r.Unrecorded()...)
 	holds := func(own operator.Owned) bool { return isHolder(r.Pipeline.Settings, own) }
-	has := slices.ContainsFunc(left, holds) || r.upstream.GetDeletionTimestamp() != nil && len(left) > 0
+	has := slices.ContainsFunc(left, holds) || r.Upstream.GetDeletionTimestamp() != nil && len(left) > 0
 	for _, rec := range recorded {
 		has = has || decide.IsHolder(rec.APIVersion, rec.Kind)
 	}
@@ -47,7 +47,7 @@ func findContents(ctx context.Context, r *reconciliation, left []operator.Owned)
 			continue
 		default:
 			f.Deleting = obj.GetDeletionTimestamp() != nil
-			f.Referenced = slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == r.upstream.GetUID() })
+			f.Referenced = slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == r.Upstream.GetUID() })
 		}
 		found = append(found, f)
 	}
@@ -88,7 +88,7 @@ func findOthers(ctx context.Context, r *reconciliation, left []operator.Owned) (
 					continue
 				}
 				for _, of := range marks.UpstreamsOf(r.Pipeline.Settings, live) {
-					if uid := marks.UIDOf(r.Pipeline.Settings, of, live); uid != r.upstream.GetUID() && uid != "" && holds(i, at, of) {
+					if uid := marks.UIDOf(r.Pipeline.Settings, of, live); uid != r.Upstream.GetUID() && uid != "" && holds(i, at, of) {
 						others = append(others, candidate{operator.OtherObject{Downstream: i, At: at, Of: of}, uid})
 					}
 				}
@@ -109,7 +109,7 @@ func releaseHolders(ctx context.Context, r *reconciliation, kept []operator.Forg
 	for _, f := range kept {
 		t, obj, err := r.readForgotten(ctx, &f.Recorded)
 		if err == nil && obj != nil {
-			_, err = r.client.Release(ctx, t, obj, apply.Marks(marks.Of(r.Pipeline.Settings, r.upstream.GetUID(), 0)))
+			_, err = r.client.Release(ctx, t, obj, apply.Marks(marks.Of(r.Pipeline.Settings, r.Upstream.GetUID(), 0)))
 		}
 		if err != nil {
 			return fmt.Errorf("%w; %s of downstream %s, which the config no longer has, cannot be released (%s): allow get and patch on %s",
@@ -118,7 +118,7 @@ func releaseHolders(ctx context.Context, r *reconciliation, kept []operator.Forg
 		if obj == nil {
 			continue
 		}
-		r.Log.Info("released", "upstream", r.ref.String(), "downstream", f.Name, "kind", f.Kind, "target", f.ObjectName, "why", f.Kept)
+		r.Log.Info("released", "upstream", r.Ref.String(), "downstream", f.Name, "kind", f.Kind, "target", f.ObjectName, "why", f.Kept)
 		r.reporter().Event(false, events.ReasonReleased, "Release", "%s %s released: %s", f.Kind, f.ObjectName, f.Kept)
 	}
 	return nil

@@ -19,7 +19,7 @@ func (r *reconciliation) noteCountedInSync(ctx context.Context, d operator.Decis
 	if r.Shards != nil || !r.onlyEventsMatter() || !isInSync(d) {
 		return
 	}
-	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.Desired(), r.results(d), nil, unrecorded(r), metav1.NewTime(r.now))
+	report := r.Pipeline.Report(ctx, r.Upstream, r.InputsRead(), r.Memory.Desired(), r.results(d), nil, r.Unrecorded(), metav1.NewTime(r.Began))
 	if report.Status != nil && len(report.Dropped) == 0 && !report.TookTooLong && !r.needsStatusWrite(report) {
 		r.noteInSync(ctx, d, report.Verdict, r.nextReconciliation(d))
 	}
@@ -31,14 +31,14 @@ func (r *reconciliation) noteInSync(ctx context.Context, d operator.Decision, ve
 	if after > 0 || ctx.Err() != nil || r.noSlot || !r.onlyEventsMatter() || !isInSync(d) {
 		return
 	}
-	r.record.NoteInSync(verdict)
+	r.Memory.NoteInSync(verdict)
 }
 
 // onlyEventsMatter reports whether the upstream needs nothing until a watch has an event. Rows and deletion.before have their own state.
 func (r *reconciliation) onlyEventsMatter() bool {
 	p := r.Pipeline
-	return r.selected && !p.HasRows() && !p.OnlyDeletes && p.Before == nil &&
-		!report.Any(r.record.Notes.Get().Refused.Fields) && len(r.record.Desired().Invalid) == 0 && len(r.unseen) == 0 && r.trustedUntil.IsZero()
+	return r.Selected && !p.HasRows() && !p.OnlyDeletes && p.Before == nil &&
+		!report.Any(r.Memory.Notes.Get().Refused.Fields) && len(r.Memory.Desired().Invalid) == 0 && len(r.unseen) == 0 && r.TrustedUntil.IsZero()
 }
 
 // isInSync reports whether all objects are in sync, or not wanted and not there, and nothing else is to be done, now or later.

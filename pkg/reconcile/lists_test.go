@@ -17,6 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
+	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
 )
 
 // listing compiles a config whose input is a list of ConfigMaps that match.
@@ -71,45 +72,51 @@ func (l listed) Match() desired.Match            { return l.match }
 func (l listed) Digest() canonical.Sum           { return canonical.Digest(l.Object) }
 func (l listed) Unpack() (map[string]any, error) { return l.Object, nil }
 
-func listedObject(p *compile.Pipeline, namespace, name string, data map[string]any) Input {
+func listedObject(p *compile.Pipeline, namespace, name string, data map[string]any) observe.Input {
 	u := &unstructured.Unstructured{Object: map[string]any{"data": data}}
 	u.SetNamespace(namespace)
 	u.SetName(name)
 	return listed{u, p.Inputs[0].View.Match(u.Object)}
 }
 
-// reading registers an upstream as a reader.
-func reading(r *Reconciler, namespace, name string, spec map[string]any) operator.Ref {
+// reading registers an upstream as a reader, until stop is called.
+func reading(r *Reconciler, namespace, name string, spec map[string]any) (list *desired.Listing, stop func()) {
 	up := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	up.SetNamespace(namespace)
 	up.SetName(name)
 	ref := operator.Ref{Namespace: namespace, Name: name}
-	r.readers.move(ref, nil, r.Pipeline.InputRefs(context.Background(), up))
-	return ref
+	refs := r.Pipeline.InputRefs(context.Background(), up)
+	r.readers.Move(ref, nil, refs)
+	return refs[0].List, func() { r.readers.Move(ref, refs, nil) }
 }
 
 // A change of an object wakes those whose list it was in or is in, indexed or not; one for which the expression fails wakes all.
 func TestReadersOfLists(t *testing.T) {
 	for _, matching := range []string{"object.data.team == self.spec.team", "object.data.team + '' == self.spec.team"} {
 		r := &Reconciler{Pipeline: listing(t, matching)}
-		for _, name := range []string{"red", "blue", "green"} {
-			reading(r, "a", name, map[string]any{"team": name})
-			reading(r, "b", name, map[string]any{"team": name})
+		var ends []func()
+		read := func(namespace, name string, spec map[string]any) {
+			_, stop := reading(r, namespace, name, spec)
+			ends = append(ends, stop)
 		}
-		reading(r, "a", "none", map[string]any{})
-		object := func(namespace string, data map[string]any) Input {
+		for _, name := range []string{"red", "blue", "green"} {
+			read("a", name, map[string]any{"team": name})
+			read("b", name, map[string]any{"team": name})
+		}
+		read("a", "none", map[string]any{})
+		object := func(namespace string, data map[string]any) observe.Input {
 			return listedObject(r.Pipeline, namespace, "x", data)
 		}
 		red, blue, bare := map[string]any{"team": "red"}, map[string]any{"team": "blue"}, map[string]any{}
 		for reason, c := range map[string]struct {
-			states []Input
+			states []observe.Input
 			want   string
 		}{
-			"created":             {[]Input{object("a", red)}, "a/none a/red"},
-			"in another list now": {[]Input{object("a", red), object("a", blue)}, "a/blue a/none a/red"},
-			"another namespace":   {[]Input{object("b", blue)}, "b/blue"},
-			"no team":             {[]Input{object("b", bare)}, "b/blue b/green b/red"},
-			"nobody's namespace":  {[]Input{object("c", red)}, ""},
+			"created":             {[]observe.Input{object("a", red)}, "a/none a/red"},
+			"in another list now": {[]observe.Input{object("a", red), object("a", blue)}, "a/blue a/none a/red"},
+			"another namespace":   {[]observe.Input{object("b", blue)}, "b/blue"},
+			"no team":             {[]observe.Input{object("b", bare)}, "b/blue b/green b/red"},
+			"nobody's namespace":  {[]observe.Input{object("c", red)}, ""},
 			"nothing":             {nil, ""},
 		} {
 			var have []string
@@ -121,13 +128,11 @@ func TestReadersOfLists(t *testing.T) {
 				t.Errorf("%s: %s: %q are woken, not %q", matching, reason, got, c.want)
 			}
 		}
-		for key := range r.readers.by {
-			for reader, l := range r.readers.by[key] {
-				r.readers.move(reader, []desired.InputRef{{List: l}}, nil)
-			}
+		for _, stop := range ends {
+			stop()
 		}
-		if len(r.readers.by) > 0 {
-			t.Errorf("%s: readers that are gone are still known: %v", matching, r.readers.by)
+		if left := slices.Concat(r.ReadersOf(0, []observe.Input{object("a", bare)}), r.ReadersOf(0, []observe.Input{object("b", bare)})); len(left) > 0 {
+			t.Errorf("%s: readers that are gone are still known: %v", matching, left)
 		}
 	}
 }
@@ -138,22 +143,20 @@ func TestListCostIsBounded(t *testing.T) {
 	const many = 1000
 	r := &Reconciler{Pipeline: listing(t, "object.data.text.contains(self.spec.text)")} // costs much and takes no time
 	data := map[string]any{"text": strings.Repeat("x", 100_000)}
+	var l *desired.Listing
 	for i := range many {
-		reading(r, "a", fmt.Sprint(i), map[string]any{"text": strings.Repeat("y", 1001)})
+		l, _ = reading(r, "a", fmt.Sprint(i), map[string]any{"text": strings.Repeat("y", 1001)})
 	}
 	object := listedObject(r.Pipeline, "a", strings.Repeat("x", 253), data)
-	if n := len(r.ReadersOf(0, []Input{object})); n != many {
+	if n := len(r.ReadersOf(0, []observe.Input{object})); n != many {
 		t.Errorf("%d of %d readers are woken", n, many)
 	}
-	for _, l := range r.readers.ofLists(0, []Input{object}) {
-		objects := make([]Input, 100_000)
-		for i := range objects {
-			objects[i] = object
-		}
-		list, err := desired.Members(context.Background(), r.Pipeline.Inputs[0], l, objects)
-		if err == nil || !strings.Contains(err.Error(), "costs more than the limit") || len(err.Error()) > 1000 || list != nil {
-			t.Errorf("%d objects: %v", len(list), err)
-		}
-		break
+	objects := make([]observe.Input, 100_000)
+	for i := range objects {
+		objects[i] = object
+	}
+	list, err := desired.Members(context.Background(), r.Pipeline.Inputs[0], l, objects)
+	if err == nil || !strings.Contains(err.Error(), "costs more than the limit") || len(err.Error()) > 1000 || list != nil {
+		t.Errorf("%d objects: %v", len(list), err)
 	}
 }

@@ -21,39 +21,39 @@ func (r *reconciliation) findNamedOwners(ctx context.Context) {
 			named[live.UID] = r.findNamed(ctx, live, known)
 		}
 	}
-	recorded := r.recorded()
-	for k := range r.record.Desired().Objects {
-		at, _, ok := r.locate(k, r.recordedAs(recorded, k))
+	recorded := r.Recorded()
+	for k := range r.Memory.Desired().Objects {
+		at, _, ok := r.Locate(k, r.RecordedAs(recorded, k))
 		if !ok {
 			continue
 		}
-		if live, _ := r.latest(k, at); live != nil {
-			find(live, r.isTrusted(k, live.UID, recorded) || r.downstream(k).OwnsFields())
+		if live, _ := r.LatestAt(k, at); live != nil {
+			find(live, r.IsTrusted(k, live.UID, recorded) || r.DownstreamOf(k).OwnsFields())
 		}
 	}
-	for _, w := range r.witnesses(r.trusted()) {
+	for _, w := range r.Witnesses(r.Trusted()) {
 		if live := r.Cache.Live(w.Downstream, w.At); live != nil && live.UID == w.UID {
 			find(live, true)
 		}
 	}
-	r.record.Notes.Get().DropMarks(func(uid types.UID) bool { return !named[uid] })
+	r.Memory.Notes.Get().DropMarks(func(uid types.UID) bool { return !named[uid] })
 }
 
 // findNamed finds out whether the other upstream exists that the owner annotation of live names, by at most one request for each retry.
 // If live is not known to be ours, the annotation may be about another kind of upstream where another field manager applies it, and about
 // a row that a query lacks for a while. It returns false if the annotation names none.
 func (r *reconciliation) findNamed(ctx context.Context, live *drift.Live, known bool) bool {
-	at, uid, ok := marks.NamesOther(live, r.upstream.GetUID())
+	at, uid, ok := marks.NamesOther(live, r.Upstream.GetUID())
 	if !ok || !known && (live.MarkTheirs || r.Pipeline.HasRows()) {
-		r.record.Notes.Get().DropMarks(func(uid types.UID) bool { return uid == live.UID })
+		r.Memory.Notes.Get().DropMarks(func(uid types.UID) bool { return uid == live.UID })
 		return false
 	}
-	mark := r.record.Notes.Edit().Mark(live)
-	if mark.IsVoid || mark.Retry.Wait(r.record.Cause(), r.now) > 0 {
+	mark := r.Memory.Notes.Edit().Mark(live)
+	if mark.IsVoid || mark.Retry.Wait(r.Memory.Cause(), r.Began) > 0 {
 		return true
 	}
 	if mark.IsVoid = !r.mayExist(ctx, at, uid); !mark.IsVoid {
-		mark.Retry.Fail(r.spacing(), 0, r.record.Cause(), r.now)
+		mark.Retry.Fail(r.spacing(), 0, r.Memory.Cause(), r.Began)
 	}
 	return true
 }

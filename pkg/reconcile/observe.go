@@ -33,10 +33,10 @@ func (r *reconciliation) logHeldByObserve(d *operator.Decision) {
 		}
 		name := r.Pipeline.Downstreams[o.Downstream].Name
 		line := strings.Join([]string{name, string(o.Action), o.Target.String(), o.Message}, " ")
-		if lines = append(lines, line); !slices.Contains(r.record.Notes.Get().HeldByObserve, line) {
-			r.Log.Info("mode Observe: action not carried out", "upstream", r.ref.String(), "downstream", name,
+		if lines = append(lines, line); !slices.Contains(r.Memory.Notes.Get().HeldByObserve, line) {
+			r.Log.Info("mode Observe: action not carried out", "upstream", r.Ref.String(), "downstream", name,
 				"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
 		}
 	}
-	r.record.Notes.Set(len(lines) > 0, func(n *memory.Notes) { n.HeldByObserve = lines })
+	r.Memory.Notes.Set(len(lines) > 0, func(n *memory.Notes) { n.HeldByObserve = lines })
 }

@@ -59,7 +59,7 @@ func (r *reconciliation) predecessorBaseline(i int, uid types.UID) *canonical.Su
 		if h.Index != i || !h.Sees {
 			continue
 		}
-		if rec := r.predecessor.memory.PeekAt(r.ref, r.record.UID); rec != nil {
+		if rec := r.predecessor.memory.PeekAt(r.Ref, r.Memory.UID); rec != nil {
 			sum, _ := rec.Baseline(old, uid)
 			return sum
 		}
@@ -71,7 +71,7 @@ func (r *reconciliation) predecessorBaseline(i int, uid types.UID) *canonical.Su
 // since its status was written is intended.
 func (r *reconciliation) countFailing(d operator.Decision, c *guard.Counted) {
 	i := slices.IndexFunc(d.Outcomes, func(o operator.Outcome) bool { return o.State == operator.StateRenderFailed })
-	if i < 0 || !r.predecessorRenders() || r.Pipeline.EditedSince(r.upstream) {
+	if i < 0 || !r.predecessorRenders() || r.Pipeline.EditedSince(r.Upstream) {
 		return
 	}
 	o := d.Outcomes[i]
@@ -86,12 +86,12 @@ func (r *reconciliation) predecessorRenders() bool {
 	if r.predecessor.Reconciler == nil {
 		return false
 	}
-	if rec := r.predecessor.memory.PeekAt(r.ref, r.record.UID); rec != nil {
+	if rec := r.predecessor.memory.PeekAt(r.Ref, r.Memory.UID); rec != nil {
 		if all, isKnown := rec.Renders(); isKnown {
 			return all
 		}
 	}
-	recorded := r.recorded()
+	recorded := r.Recorded()
 	return len(recorded) > 0 && !slices.ContainsFunc(recorded, func(rec status.Recorded) bool { return rec.State == string(operator.StateRenderFailed) })
 }
 

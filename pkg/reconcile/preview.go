@@ -60,14 +60,14 @@ func (r *Reconciler) Preview(ctx context.Context, ref operator.Ref, o PreviewOpt
 	defer r.memory.Forget(ref)
 	t := &dryRun{reconciliation: l, options: o, answers: apply.NewDryRun(), changes: map[int]*preview.Change{}, leftovers: map[types.UID]*preview.Change{},
 		after: map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
-		finding: &preview.Finding{Operator: r.Name, Ref: ref, Upstream: l.upstream, Selected: l.selected,
-			Match: r.Pipeline.Match(l.upstream)}}
+		finding: &preview.Finding{Operator: r.Name, Ref: ref, Upstream: l.Upstream, Selected: l.Selected,
+			Match: r.Pipeline.Match(l.Upstream)}}
 	l.client = o.Client(t.answers)
-	if l.upstream.GetDeletionTimestamp() != nil {
+	if l.Upstream.GetDeletionTimestamp() != nil {
 		return t.finding, t.previewDeletion(ctx)
 	}
-	t.finding.Desired, t.finding.Inputs = l.record.Desired(), l.inputsRead()
-	if !l.selected && l.isLeftOver() {
+	t.finding.Desired, t.finding.Inputs = l.Memory.Desired(), l.InputsRead()
+	if !l.Selected && l.isLeftOver() {
 		t.previewUnselected()
 	} else {
 		t.decide(ctx)
@@ -240,7 +240,7 @@ func (t *dryRun) addLeftovers(list []operator.Outcome) {
 
 // findForgotten reads objects that the status records and that belong to no downstream of the config.
 func (t *dryRun) findForgotten(ctx context.Context) {
-	for _, r := range append(t.Pipeline.Forgotten(t.upstream), unrecorded(t.reconciliation)...) {
+	for _, r := range append(t.Pipeline.Forgotten(t.Upstream), t.Unrecorded()...) {
 		if slices.ContainsFunc(t.finding.Changes, func(c preview.Change) bool { return c.Live != nil && c.Live.UID == r.UID }) {
 			continue
 		}

@@ -138,7 +138,7 @@ func (t *dryRun) previewRefused(at apply.Target, o operator.Outcome, in operator
 
 // makesNamespace reports whether the upstream wants a Namespace of that name.
 func (t *dryRun) makesNamespace(name string) bool {
-	return slices.ContainsFunc(t.record.Desired().Objects, func(o operator.DesiredObject) bool {
+	return slices.ContainsFunc(t.Memory.Desired().Objects, func(o operator.DesiredObject) bool {
 		kind := t.Pipeline.Downstreams[o.Downstream].GVK().GroupKind()
 		return o.Wanted && o.Target.Name == name && kind == schema.GroupKind{Kind: "Namespace"}
 	})
@@ -199,7 +199,7 @@ func (t *dryRun) previewLeftover(o operator.Outcome) bool {
 			return false
 		}
 		delete(t.failures, o.Object)
-		t.record.NoteGone(o.UID, t.now)
+		t.Memory.NoteGone(o.UID, t.Began)
 	}
 	if answer := t.answers.Answer(at); o.Action == operator.ActionRelease && answer != nil {
 		c.After = answer

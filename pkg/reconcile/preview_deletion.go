@@ -18,7 +18,7 @@ import (
 
 // previewDeletion reports what would happen to the objects of an upstream that is being deleted.
 func (t *dryRun) previewDeletion(ctx context.Context) error {
-	if !t.hasFinalizer() {
+	if !t.HasFinalizer() {
 		return nil // the garbage collector deletes its downstreams
 	}
 	in, err := t.gatherDeletion(ctx)
@@ -26,13 +26,13 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 	case errors.Is(err, apply.ErrGone):
 		return nil
 	case err != nil:
-		return fmt.Errorf("inspecting %s %s: %w", t.Pipeline.Upstream.GVK.Kind, t.ref, err)
+		return fmt.Errorf("inspecting %s %s: %w", t.Pipeline.Upstream.GVK.Kind, t.Ref, err)
 	}
 	d := decide.Deletion(t.Pipeline.Settings, in)
 	if recorded := recordedBefore(t.Pipeline, d); recorded != nil { // run records that first, and then continues
-		t.upstream = report.WithBeforeRecord(t.Pipeline.Settings, t.upstream, *recorded)
+		t.Upstream = report.WithBeforeRecord(t.Pipeline.Settings, t.Upstream, *recorded)
 		if in, err = t.gatherDeletion(ctx); err != nil {
-			return fmt.Errorf("inspecting %s %s: %w", t.Pipeline.Upstream.GVK.Kind, t.ref, err)
+			return fmt.Errorf("inspecting %s %s: %w", t.Pipeline.Upstream.GVK.Kind, t.Ref, err)
 		}
 		d = decide.Deletion(t.Pipeline.Settings, in)
 	}
@@ -73,7 +73,7 @@ func recordedBefore(p *compile.Pipeline, d operator.Decision) *status.Recorded {
 
 // waitForBefore reports the downstreams that wait for deletion.before.
 func (t *dryRun) waitForBefore() {
-	for _, own := range t.findLeftovers(nil, t.ownedByDownstream()) {
+	for _, own := range t.FindLeftovers(nil, t.OwnedByDownstream()) {
 		o := operator.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: operator.StateWaiting,
 			Target: operator.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "it is kept until " + operator.BeforeName + " is done"}
 		c := t.change(o, preview.Wait)
@@ -102,7 +102,7 @@ func (t *dryRun) beforeChange(o operator.Outcome) preview.Change {
 
 // previewUnselected reports what a config that no longer selects an upstream leaves.
 func (t *dryRun) previewUnselected() {
-	for _, own := range t.findLeftovers(nil, t.ownedByDownstream()) {
+	for _, own := range t.FindLeftovers(nil, t.OwnedByDownstream()) {
 		o := operator.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: operator.StateLeftover,
 			Target: operator.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "the config does not select its upstream"}
 		c := t.change(o, preview.Leftover)

@@ -18,7 +18,7 @@ func (r *reconciliation) withdrawStatus(ctx context.Context, t apply.Target, wri
 		return written, nil
 	}
 	out, err := r.client.WithdrawStatus(ctx, t, written, r.Pipeline.Upstream.HasStatus, previous)
-	r.record.Steps.IsWithdrawn = err == nil
+	r.Memory.Steps.IsWithdrawn = err == nil
 	return out, err
 }
 
@@ -26,13 +26,13 @@ func (r *reconciliation) withdrawStatus(ctx context.Context, t apply.Target, wri
 // withdrawn yet: ours has not written the status, or a process died before it withdrew the previous one.
 func (r *reconciliation) previousInStatus() bool {
 	previous := marks.PreviousManager(r.Pipeline.Settings)
-	return previous != "" && r.Cache.HasApplied(r.ref, previous) && !r.record.Steps.IsWithdrawn && !r.Pipeline.Observing() &&
+	return previous != "" && r.Cache.HasApplied(r.Ref, previous) && !r.Memory.Steps.IsWithdrawn && !r.Pipeline.Observing() &&
 		r.Pipeline.Storable.Conditions == status.ConditionsKeyed
 }
 
 // swapFinalizer replaces the previous finalizer by the current one.
 func (r *reconciliation) swapFinalizer(ctx context.Context) bool {
-	up, err := r.client.SwapFinalizer(ctx, r.UpstreamTarget(r.ref), r.upstream, marks.PreviousFinalizer(r.Pipeline.Settings), r.Pipeline.Config.Conventions.Finalizer)
+	up, err := r.client.SwapFinalizer(ctx, r.UpstreamTarget(r.Ref), r.Upstream, marks.PreviousFinalizer(r.Pipeline.Settings), r.Pipeline.Config.Conventions.Finalizer)
 	if err != nil {
 		r.failUpstream("renaming the finalizer", err)
 		return false

@@ -20,6 +20,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
+	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
 )
 
 // maxRounds bounds how often one reconciliation decides again after acting. It is enough for a create, the result of a probe, a
@@ -30,14 +31,10 @@ const maxRounds = 5
 type reconciliation struct {
 	*Reconciler
 	// client makes the requests of this reconciliation: the session's own, or that of a dry run.
-	client   *apply.Client
-	ref      operator.Ref
-	upstream *unstructured.Unstructured
-	record   *memory.Upstream
-	selected bool
+	client *apply.Client
+	*observe.State
 	// unknown: a match condition could not be evaluated, so nobody knows whether it is an upstream.
 	unknown bool
-	now     time.Time
 	// failures are by the index of the desired object; backingOff marks those that failed before and still wait.
 	// unremoved are objects at no target that could not be removed.
 	failures   map[int]*operator.Failure
@@ -49,24 +46,13 @@ type reconciliation struct {
 	upstreamFailed bool
 	// minRetry is the longest Retry-After of the API server.
 	minRetry time.Duration
-	// trustedUntil is until when a response counts for an object that the cache does not show; zero for none.
-	trustedUntil time.Time
 	// statusDelay is how long the status waits because our writes to it do not last; contestedBy says why.
 	statusDelay time.Duration
 	contestedBy string
-	// inputs are the inputs in the caches when the desired state was rendered, of the upstream at version inputsOf; inputsDigest is
-	// the digest of what is read of them, unpacked what templates see, at its first use.
-	inputs       []foundInput
-	inputsOf     string
-	inputsDigest canonical.Sum
-	unpacked     *desired.Inputs
 	// unwatched is true if the watch does not show the deletion.before object.
 	unwatched bool
 	// reportedBefore is the state of deletion.before in the status when this reconciliation began.
 	reportedBefore string
-	// digestWithoutStatus is digest(nil) of the upstream digestOfUpstream, made once for each.
-	digestWithoutStatus canonical.Sum
-	digestOfUpstream    *unstructured.Unstructured
 	// finalized is true once the finalizer is removed. upstreamGone is true for an upstream that no longer exists: see lostUpstreams.
 	finalized    bool
 	upstreamGone bool
@@ -117,26 +103,26 @@ func (r *reconciliation) startActing(ctx context.Context) (end func()) {
 	if deadline, ok := ctx.Deadline(); ok { // the other half is for the last action and the status
 		r.actUntil = time.Now().Add(time.Until(deadline) / 2)
 	}
-	return func() { r.record.Desired().Forget() }
+	return func() { r.Memory.Desired().Forget() }
 }
 
 // reconcile is Reconcile for an upstream for which this process acts.
 func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
 	defer r.startActing(ctx)()
-	if r.upstream.GetDeletionTimestamp() != nil {
-		r.Host.MayProceed(r.ref, guard.Counted{}, true)
+	if r.Upstream.GetDeletionTimestamp() != nil {
+		r.Host.MayProceed(r.Ref, guard.Counted{}, true)
 		return r.finalize(ctx)
 	}
 	switch {
 	case r.unknown:
-		r.Host.MayProceed(r.ref, guard.Counted{}, true) // what guard held of it is not done
+		r.Host.MayProceed(r.Ref, guard.Counted{}, true) // what guard held of it is not done
 		return r.saveUnknown(ctx)
 	case r.Pipeline.OnlyDeletes:
 		return r.awaitDeletion(ctx)
 	}
 	// Objects created for an upstream that is gone, and that the watch still shows, would be garbage collected and created
 	// again.
-	if wait := r.record.GoneFor(r.upstream.GetUID(), r.now); wait > 0 {
+	if wait := r.Memory.GoneFor(r.Upstream.GetUID(), r.Began); wait > 0 {
 		return wait
 	}
 	r.skipBackingOff()
@@ -145,14 +131,14 @@ func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
 		var in operator.Input
 		in, decision = r.decide(func() operator.Input { return r.gatherAll(ctx) })
 		r.notifyObserver(func(o Observer) { o.Decided(in, decision) })
-		if round == 0 && r.heldByGuard(ctx, decision) && !r.Pipeline.Paused(r.upstream) { // which does nothing, and says so
+		if round == 0 && r.heldByGuard(ctx, decision) && !r.Pipeline.Paused(r.Upstream) { // which does nothing, and says so
 			return r.hold(ctx)
 		}
 		if !decision.Pending() {
 			break
 		}
 		if after, err := r.ensureLatest(ctx, &decision); err != nil {
-			return r.readFailed(r.ref, err)
+			return r.readFailed(r.Ref, err)
 		} else if after > 0 {
 			return after
 		}
@@ -165,7 +151,7 @@ func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
 
 // reportAndAct is act, after the status of an upstream that is not selected: nothing finds it again once its downstreams are gone.
 func (r *reconciliation) reportAndAct(ctx context.Context, d *operator.Decision, in operator.Input) bool {
-	if !r.selected {
+	if !r.Selected {
 		r.writeUnselected(ctx, *d)
 	}
 	return r.act(ctx, d, in)
@@ -222,24 +208,24 @@ func (r *Reconciler) beginAny(ctx context.Context, ref operator.Ref) (begun *rec
 			l.releaseSlot()
 		}
 	}()
-	l.selected = r.namespaceSelected(ref.Namespace)
+	l.Selected = r.namespaceSelected(ref.Namespace)
 	r.deselected.Forget(ref)
 	if ahead != nil && ahead.GetUID() == cached.GetUID() && memory.Newer(ahead.GetResourceVersion(), cached.GetResourceVersion()) {
-		l.upstream = ahead
+		l.Upstream = ahead
 	} else {
-		l.record.IsEcho(cached.GetUID(), cached.GetResourceVersion()) // the cache has caught up
+		l.Memory.IsEcho(cached.GetUID(), cached.GetResourceVersion()) // the cache has caught up
 	}
 	if l.updateDesired(ctx); l.noSlot {
 		return l, nil
 	}
 	l.handleReconcileRequest()
-	if !l.selected && (l.hasNothing() || l.isLeftOver() && !r.ReportsLeftovers) {
+	if !l.Selected && (l.hasNothing() || l.isLeftOver() && !r.ReportsLeftovers) {
 		l.noteShared()
 		l.reportLeftover(ctx)
 		r.forget(ref)
 		return nil, nil
 	}
-	if l.selected {
+	if l.Selected {
 		r.shared.forget(r.Name, ref.String())
 	}
 	return l, nil
@@ -247,7 +233,7 @@ func (r *Reconciler) beginAny(ctx context.Context, ref operator.Ref) (begun *rec
 
 // hasNothing reports whether there is nothing to undo for an upstream that is not selected.
 func (r *reconciliation) hasNothing() bool {
-	return !r.hasFinalizer() && len(r.owned()) == 0 && len(r.record.Notes.Get().Unconfirmed) == 0 && !report.SaysItIsKept(r.Pipeline.Settings, r.upstream)
+	return !r.HasFinalizer() && len(r.Owned()) == 0 && len(r.Memory.Notes.Get().Unconfirmed) == 0 && !report.SaysItIsKept(r.Pipeline.Settings, r.Upstream)
 }
 
 func (r *Reconciler) newReconciliation(ref operator.Ref, up *unstructured.Unstructured) *reconciliation {
@@ -259,17 +245,19 @@ func (r *Reconciler) newReconciliation(ref operator.Ref, up *unstructured.Unstru
 	if at := (operator.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}); at == ref { // it shares the memory of the cached upstream
 		key = at
 	}
-	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: r.time(), failures: map[int]*operator.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{},
-		record: r.memory.Recall(key, up.GetUID()), begun: r.isCounting()}
-	l.record.ClearInSync()
-	l.record.RenderSlowAgain(l.now)
+	l := &reconciliation{Reconciler: r, client: r.Client, failures: map[int]*operator.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{},
+		begun: r.isCounting()}
+	sources := observe.Sources{Pipeline: r.Pipeline, Cache: r.Cache, Removals: &r.removals, Cascades: &r.cascades, Readers: &r.readers, AcquireSlot: l.acquireSlot}
+	l.State = &observe.State{Sources: sources, Ref: ref, Upstream: up, Memory: r.memory.Recall(key, up.GetUID()), Began: r.time()}
+	l.Memory.ClearInSync()
+	l.Memory.RenderSlowAgain(l.Began)
 	return l
 }
 
 // skipBackingOff skips the downstreams that failed and still wait for their retry.
 func (r *reconciliation) skipBackingOff() {
-	for k := range r.record.Desired().Objects {
-		if t := r.record.Object(k); t.Failure != nil && t.Retry.Get().Wait(r.record.Cause(), r.now) > 0 {
+	for k := range r.Memory.Desired().Objects {
+		if t := r.Memory.Object(k); t.Failure != nil && t.Retry.Get().Wait(r.Memory.Cause(), r.Began) > 0 {
 			r.failures[k], r.backingOff[k] = t.Failure, true
 		}
 	}
@@ -350,7 +338,7 @@ func (r *Reconciler) forgetGone(ref operator.Ref) {
 func (r *Reconciler) forget(ref operator.Ref) {
 	if rec := r.memory.Peek(ref); rec != nil {
 		r.tally().Forget(rec)
-		r.readers.move(ref, rec.Inputs().Refs, nil)
+		r.readers.Move(ref, rec.Inputs().Refs, nil)
 		r.unstorable.forget(ref)
 		r.awaited.set(ref, nil)
 		r.memory.Forget(ref)
@@ -404,88 +392,40 @@ func hasOurLabels(s *operator.Settings, up *unstructured.Unstructured) bool {
 
 // updateDesired renders the desired state, unless nothing that rules and templates can read has changed.
 func (r *reconciliation) updateDesired(ctx context.Context) {
-	rec := r.record
+	rec := r.Memory
 	if r.isGoneRow() {
 		r.setDesired(r.Pipeline.Failed(nil), canonical.Sum{})
 		rec.RenderAgain()
 		return
 	}
-	r.findInputs(ctx)
+	r.FindInputs(ctx)
 	if rec.Steps.IsExpensive && r.acquireSlot() != nil {
 		return
 	}
-	changed := rec.Desired() == nil || r.Pipeline.SiblingsChanged(rec.Desired(), r.sibling)
-	if !changed && rec.IsRendered(r.upstream.GetResourceVersion(), r.inputsDigest) {
+	changed := rec.Desired() == nil || r.Pipeline.SiblingsChanged(rec.Desired(), r.Sibling)
+	if !changed && rec.IsRendered(r.Upstream.GetResourceVersion(), r.InputsDigest) {
 		return
 	}
-	digest := r.readableDigest(r.Pipeline.ReadsStatus)
+	digest := r.ReadableDigest(r.Pipeline.ReadsStatus)
 	cause := digest
 	if r.Pipeline.ReadsOwn() {
-		cause = r.othersDigest()
+		cause = r.OthersDigest()
 	}
 	if changed || !rec.IsRenderedFrom(digest) {
 		rec.Steps.IsExpensive = false
-		r.setDesired(r.Pipeline.Render(ctx, r.upstream, r.inputsRead()), digest)
+		r.setDesired(r.Pipeline.Render(ctx, r.Upstream, r.InputsRead()), digest)
 		r.noteItems()
 		counters.Render(r.Name)
 	}
 	rec.SetCause(cause)
 	if rec.Desired().TookTooLong() && rec.Notes.Get().RenderAgainAt.IsZero() {
-		rec.Notes.Edit().RenderAgainAt = r.now.Add(r.noteSlow("what the upstream asks for"))
+		rec.Notes.Edit().RenderAgainAt = r.Began.Add(r.noteSlow("what the upstream asks for"))
 	}
 	if ctx.Err() != nil || r.noSlot { // an evaluation that was cut short says nothing about the upstream
 		rec.RenderAgain()
 		return
 	}
-	rec.SetRendered(r.upstream.GetResourceVersion(), r.inputsDigest)
-}
-
-// readableDigest is the digest of everything that rules and templates can read.
-func (r *reconciliation) readableDigest(status bool) canonical.Sum {
-	var read any
-	if status {
-		read = r.upstream.Object["status"]
-	}
-	digest := r.digest(read)
-	if len(r.Pipeline.Inputs) == 0 {
-		return digest
-	}
-	return canonical.Digest([]any{string(digest[:]), string(r.inputsDigest[:])})
-}
-
-// digest is the digest of what rules and templates can read: all but the bookkeeping of the API server, with that status; nil
-// if they do not read it. Without a status subresource, each write of the status makes a generation, which then means nothing.
-func (r *reconciliation) digest(status any) canonical.Sum {
-	if status != nil {
-		return digestWith(r.Pipeline.Settings, r.upstream, status)
-	}
-	if r.digestOfUpstream != r.upstream {
-		r.digestOfUpstream, r.digestWithoutStatus = r.upstream, digestWith(r.Pipeline.Settings, r.upstream, nil)
-	}
-	return r.digestWithoutStatus
-}
-
-// digestWith makes what digest returns.
-func digestWith(s *operator.Settings, upstream *unstructured.Unstructured, status any) canonical.Sum {
-	readable := make(map[string]any, len(upstream.Object))
-	for key, value := range upstream.Object {
-		if key != "status" {
-			readable[key] = value
-		}
-	}
-	if status != nil {
-		readable["status"] = status
-	}
-	if meta, ok := readable["metadata"].(map[string]any); ok {
-		kept := make(map[string]any, len(meta))
-		for key, value := range meta {
-			if key != "resourceVersion" && key != "managedFields" && (key != "generation" || s.Upstream.HasStatus) {
-				kept[key] = value
-			}
-		}
-		readable["metadata"] = kept
-	}
-	return canonical.Digest(readable)
+	rec.SetRendered(r.Upstream.GetResourceVersion(), r.InputsDigest)
 }
 
 func groupOf(apiVersion string) string {

@@ -81,24 +81,24 @@ func (r *unstorable) expire(namespace string) (refs []operator.Ref) {
 
 // withoutRefused leaves out of a report what is known to be refused.
 func (r *reconciliation) withoutRefused(wanted report.Report) report.Report {
-	refused := r.record.Notes.Get().Refused
-	if refused.Definition != r.unstorable.definition(r.ref) {
+	refused := r.Memory.Notes.Get().Refused
+	if refused.Definition != r.unstorable.definition(r.Ref) {
 		return wanted
 	}
-	return report.WithoutRefused(r.Pipeline.Settings, wanted, r.upstream, refused.Fields)
+	return report.WithoutRefused(r.Pipeline.Settings, wanted, r.Upstream, refused.Fields)
 }
 
 // writeStorable writes the status and, if the API server refuses it, again without what cannot be stored. It returns what was
 // written; no object if the status contains it already.
 func (r *reconciliation) writeStorable(ctx context.Context, wanted report.Report) (report.Report, *unstructured.Unstructured, error) {
-	definition, denied := r.unstorable.definition(r.ref), false
+	definition, denied := r.unstorable.definition(r.Ref), false
 	resp, err := r.replaceStatus(ctx, wanted)
 	for n := 1; err != nil; n++ {
 		f, causes := act.Classify(err, r.Pipeline.UpstreamWords), apply.InvalidCauses(err)
 		if !f.Persistent() || n == maxStatusWrites {
 			return wanted, nil, err
 		}
-		without, ok := report.Refuse(r.Pipeline.Settings, wanted, r.upstream, causes, f.Reason, n == maxStatusWrites-1)
+		without, ok := report.Refuse(r.Pipeline.Settings, wanted, r.Upstream, causes, f.Reason, n == maxStatusWrites-1)
 		if !ok {
 			return wanted, nil, err
 		}
@@ -118,7 +118,7 @@ func (r *reconciliation) logRefused(f apply.Failure) {
 		r.Host.RecheckKinds()
 	}
 	counters.Failure(r.Name, "", f.Reason)
-	logging.Warn(r.Log, "the status was refused: writing it without the values that cannot be stored", "upstream", r.ref.String(), "reason", f.Reason, "message", f.Message)
+	logging.Warn(r.Log, "the status was refused: writing it without the values that cannot be stored", "upstream", r.Ref.String(), "reason", f.Reason, "message", f.Message)
 }
 
 // rememberRefused remembers what was refused by that definition, so that it is not tried in each reconciliation. What admission
@@ -131,11 +131,11 @@ func (r *reconciliation) rememberRefused(refused report.RefusedFields, definitio
 	if !report.Any(refused) {
 		kept = memory.Refused{}
 	}
-	r.record.Notes.Set(report.Any(refused), func(n *memory.Notes) { n.Refused = kept })
+	r.Memory.Notes.Set(report.Any(refused), func(n *memory.Notes) { n.Refused = kept })
 	switch {
 	case !report.Any(refused):
-		r.unstorable.forget(r.ref)
-	case !r.unstorable.note(r.ref, definition):
-		r.Host.Enqueue(r.ref)
+		r.unstorable.forget(r.Ref)
+	case !r.unstorable.note(r.Ref, definition):
+		r.Host.Enqueue(r.Ref)
 	}
 }

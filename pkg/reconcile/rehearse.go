@@ -27,14 +27,14 @@ func (r *Reconciler) Rehearse(ctx context.Context, ref operator.Ref) time.Durati
 	switch {
 	case l.noSlot:
 		return noSlotDelay()
-	case l.upstream.GetDeletionTimestamp() != nil, r.Pipeline.OnlyDeletes, !l.selected:
+	case l.Upstream.GetDeletionTimestamp() != nil, r.Pipeline.OnlyDeletes, !l.Selected:
 		return 0
 	}
-	defer func() { l.record.Desired().Forget() }()
+	defer func() { l.Memory.Desired().Forget() }()
 	_, d := l.firstDecision(ctx)
 	results := l.results(d)
-	r.tally().States(l.record, statesOf(results))
-	report := r.Pipeline.Report(ctx, l.upstream, l.inputsRead(), l.record.Desired(), results, d.Leftovers, unrecorded(l), metav1.NewTime(l.now))
-	r.tally().Verdict(l.record, report.Verdict)
+	r.tally().States(l.Memory, statesOf(results))
+	report := r.Pipeline.Report(ctx, l.Upstream, l.InputsRead(), l.Memory.Desired(), results, d.Leftovers, l.Unrecorded(), metav1.NewTime(l.Began))
+	r.tally().Verdict(l.Memory, report.Verdict)
 	return 0
 }

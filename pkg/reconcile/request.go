@@ -4,6 +4,6 @@ package reconcile
 // conventions.reconcile. Any changed annotation has the upstream rendered and reconciled.
 func (r *reconciliation) handleReconcileRequest() {
 	if convention := r.Pipeline.Config.Conventions.Reconcile; convention != nil {
-		r.record.Request(r.upstream.GetAnnotations()[convention.Annotation])
+		r.Memory.Request(r.Upstream.GetAnnotations()[convention.Annotation])
 	}
 }

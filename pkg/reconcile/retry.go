@@ -31,7 +31,7 @@ func (r *Reconciler) spacing() memory.Spacing { return memory.SpacingOf(r.Pipeli
 
 // setDesired remembers a desired state. What has failed is ordered like its objects.
 func (r *reconciliation) setDesired(w *operator.Desired, digest canonical.Sum) {
-	from := r.record.SetDesired(w, digest)
+	from := r.Memory.SetDesired(w, digest)
 	if from == nil || len(r.failures) == 0 {
 		return
 	}

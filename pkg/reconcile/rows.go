@@ -29,7 +29,7 @@ func (r *Reconciler) beginGone(ctx context.Context, ref operator.Ref) *reconcili
 }
 
 // isGoneRow reports whether the query does not return the row.
-func (r *reconciliation) isGoneRow() bool { return !r.selected && r.Pipeline.HasRows() }
+func (r *reconciliation) isGoneRow() bool { return !r.Selected && r.Pipeline.HasRows() }
 
 // HasLeft reports whether objects have the mark of a row.
 func (r *Reconciler) HasLeft(ref operator.Ref) bool {
@@ -64,10 +64,10 @@ func (r *reconciliation) reportRow(state report.RowState) {
 	if r.Rows == nil || r.isGoneRow() {
 		return
 	}
-	hashes := make([]any, 0, len(r.record.Desired().Objects))
-	for _, o := range r.record.Desired().Objects {
+	hashes := make([]any, 0, len(r.Memory.Desired().Objects))
+	for _, o := range r.Memory.Desired().Objects {
 		hashes = append(hashes, o.Hash)
 	}
-	key, _, _ := unstructured.NestedFieldNoCopy(r.upstream.Object, "row", r.Pipeline.Config.Source.Key)
-	r.Rows.Report(r.ref, key, state, canonical.Digest(hashes))
+	key, _, _ := unstructured.NestedFieldNoCopy(r.Upstream.Object, "row", r.Pipeline.Config.Source.Key)
+	r.Rows.Report(r.Ref, key, state, canonical.Digest(hashes))
 }

@@ -15,7 +15,7 @@ import (
 // hold is what is done for an upstream while guard holds its changes. It returns after how long to try again.
 func (r *reconciliation) hold(ctx context.Context) time.Duration {
 	if r.Host.GuardWaits() {
-		report := report.Held(r.Pipeline.Settings, r.upstream, unrecorded(r), metav1.NewTime(r.now))
+		report := report.Held(r.Pipeline.Settings, r.Upstream, r.Unrecorded(), metav1.NewTime(r.Began))
 		r.writeReport(ctx, report, func() canonical.Sum { return r.causeOf(nil, nil) })
 	}
 	return minNonZero(r.save(ctx), r.nextForUpstream())
@@ -24,9 +24,9 @@ func (r *reconciliation) hold(ctx context.Context) time.Duration {
 // save keeps the deletion of an upstream, of which all else is left as it is, from losing what the config keeps: guard holds what changes
 // downstreams, not what saves them. It returns after how long to try again.
 func (r *reconciliation) save(ctx context.Context) time.Duration {
-	finalizers := r.record.Contests.Get().Finalizers
-	in := operator.Input{Upstream: r.upstream, Desired: r.record.Desired(), HasFinalizer: r.hasFinalizer(), Leftovers: r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream())),
-		FinalizerSpaced: finalizers.Wait(r.record.Cause(), r.finalizerChange(), r.spacing(), r.now)}
+	finalizers := r.Memory.Contests.Get().Finalizers
+	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(), HasFinalizer: r.HasFinalizer(), Leftovers: r.withUnseen(r.FindLeftovers(nil, r.OwnedByDownstream())),
+		FinalizerSpaced: finalizers.Wait(r.Memory.Cause(), r.finalizerChange(), r.spacing(), r.Began)}
 	d := decide.Save(r.Pipeline.Settings, in)
 	if d.Finalizer == operator.FinalizerAdd && !r.addFinalizer(ctx) {
 		return r.retryLater()
@@ -41,17 +41,17 @@ func (r *reconciliation) save(ctx context.Context) time.Duration {
 // would lose something. It is checked again at an event, or now and then if it lacks the label of the watch.
 func (r *reconciliation) awaitDeletion(ctx context.Context) time.Duration {
 	after := r.save(ctx)
-	if r.Cache.UpstreamUID(r.ref) != "" {
+	if r.Cache.UpstreamUID(r.Ref) != "" {
 		return after
 	}
-	return minNonZero(after, r.delay(&r.record.Notes.Edit().Waiting))
+	return minNonZero(after, r.delay(&r.Memory.Notes.Edit().Waiting))
 }
 
 // saveUnknown is save for an upstream of which nobody knows whether it is one. It is forgotten until its next event.
 func (r *reconciliation) saveUnknown(ctx context.Context) time.Duration {
 	after := r.save(ctx)
 	if after == 0 {
-		r.forget(r.ref)
+		r.forget(r.Ref)
 	}
 	return after
 }
@@ -64,6 +64,6 @@ func (r *reconciliation) saveRefused(ctx context.Context, o operator.Outcome, in
 	}
 	o.Action = operator.ActionMarkOwner
 	if err := r.actor(in).Do(ctx, &o); err != nil { // it is tried again with the apply
-		r.Log.Info("taking the owner reference off what is kept failed", "upstream", r.ref.String(), "target", o.Target.String(), "error", err.Error())
+		r.Log.Info("taking the owner reference off what is kept failed", "upstream", r.Ref.String(), "target", o.Target.String(), "error", err.Error())
 	}
 }

@@ -30,10 +30,10 @@ func (r *Reconciler) enterShardOf(ctx context.Context, uid types.UID) (acting co
 // enterShard is Enter for the shard of the upstream. If no reconcile of it may begin, nothing is left of this one, though the shard may have
 // been forgotten before it noted its inputs.
 func (r *reconciliation) enterShard(ctx context.Context) (acting context.Context, leave func(), ok bool) {
-	acting, leave, ok = r.enterShardOf(ctx, r.upstream.GetUID())
+	acting, leave, ok = r.enterShardOf(ctx, r.Upstream.GetUID())
 	if !ok {
-		r.forget(r.ref)
-		r.readers.move(r.ref, r.record.Inputs().Refs, nil)
+		r.forget(r.Ref)
+		r.readers.Move(r.Ref, r.Memory.Inputs().Refs, nil)
 	}
 	return acting, leave, ok
 }
@@ -43,13 +43,13 @@ func (r *reconciliation) withShard(document map[string]any) map[string]any {
 	if r.Shards == nil {
 		return document
 	}
-	return marks.WithShard(r.Pipeline.Settings, document, r.Shards.Of(r.upstream.GetUID()))
+	return marks.WithShard(r.Pipeline.Settings, document, r.Shards.Of(r.Upstream.GetUID()))
 }
 
 // lacksShard reports whether a watch of the upstream's shard does not show an object with these labels.
 func (r *reconciliation) lacksShard(labels map[string]string) bool {
 	key := r.Pipeline.ShardLabel()
-	return r.Shards != nil && key != "" && labels[key] != marks.ShardLabelValue(r.Shards.Of(r.upstream.GetUID()))
+	return r.Shards != nil && key != "" && labels[key] != marks.ShardLabelValue(r.Shards.Of(r.Upstream.GetUID()))
 }
 
 // ForgetShard forgets the upstreams of a shard. No reconcile of it runs, but one may have looked up its upstream and be about to enter the shard.

@@ -11,12 +11,13 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
+	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
 )
 
 // noInputs is a cache without inputs; nothing else of it is used.
-type noInputs struct{ Cache }
+type noInputs struct{ observe.Cache }
 
-func (noInputs) Inputs(int, *desired.Listing) []Input { return nil }
+func (noInputs) Inputs(int, *desired.Listing) []observe.Input { return nil }
 
 // lostShard is a shard that was lost.
 type lostShard struct{}
@@ -41,8 +42,8 @@ func TestLostWhileAReconcileBegins(t *testing.T) {
 		l := r.newReconciliation(ref, up)
 		var lost sync.WaitGroup
 		lost.Go(func() { r.ForgetShard(0) })
-		l.findInputs(t.Context())
-		l.record.SetRendered("", l.inputsDigest)
+		l.FindInputs(t.Context())
+		l.Memory.SetRendered("", l.InputsDigest)
 		if i%2 == 0 {
 			lost.Wait()
 		}
@@ -50,8 +51,8 @@ func TestLostWhileAReconcileBegins(t *testing.T) {
 			t.Fatal("a lost shard was entered")
 		}
 		lost.Wait()
-		if len(r.readers.by) > 0 {
-			t.Fatalf("%d: an upstream of a lost shard still reads %v", i, r.readers.by)
+		if left := r.ReadersOf(0, []observe.Input{listedObject(r.Pipeline, ref.Namespace, "x", map[string]any{})}); len(left) > 0 {
+			t.Fatalf("%d: an upstream of a lost shard still reads: %v", i, left)
 		}
 	}
 }

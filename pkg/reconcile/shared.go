@@ -140,14 +140,14 @@ func (r *Reconciler) ShowShared() { r.shared.begin(r.Name) }
 
 // noteShared is for an upstream that is not selected and keeps its downstreams: see isLeftOver.
 func (r *reconciliation) noteShared() {
-	if r.deselected.Has(r.ref, r.upstream.GetUID()) {
+	if r.deselected.Has(r.Ref, r.Upstream.GetUID()) {
 		return
 	}
-	owned := r.owned()
+	owned := r.Owned()
 	if len(owned) == 0 {
-		r.shared.forget(r.Name, r.ref.String())
+		r.shared.forget(r.Name, r.Ref.String())
 	}
 	for _, live := range owned {
-		r.reportShared(live.UID, r.ref.String())
+		r.reportShared(live.UID, r.Ref.String())
 	}
 }

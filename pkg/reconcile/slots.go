@@ -23,7 +23,7 @@ func (r *reconciliation) acquireSlot() error {
 	if r.RenderSlots == nil || r.hasSlot {
 		return nil
 	}
-	r.record.Steps.IsExpensive = true
+	r.Memory.Steps.IsExpensive = true
 	select {
 	case r.RenderSlots <- struct{}{}:
 		r.hasSlot = true
@@ -56,9 +56,9 @@ func noSlotDelay() time.Duration { return 500*time.Millisecond + rand.N(500*time
 // noteSlow notes that expressions or templates got no time to end, and returns after how long to try again. The upstream then needs a slot:
 // its author must not occupy all workers.
 func (r *reconciliation) noteSlow(what string) time.Duration {
-	slow := &r.record.Notes.Edit().Slow
-	if r.record.Steps.IsExpensive = true; !slow.HasFailed() {
-		logging.Warn(r.Log, "expressions or templates took too long, will retry", "upstream", r.ref.String(), "incomplete", what)
+	slow := &r.Memory.Notes.Edit().Slow
+	if r.Memory.Steps.IsExpensive = true; !slow.HasFailed() {
+		logging.Warn(r.Log, "expressions or templates took too long, will retry", "upstream", r.Ref.String(), "incomplete", what)
 	}
 	return r.delay(slow)
 }

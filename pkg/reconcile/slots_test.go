@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
+	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
 )
 
 func TestPlaces(t *testing.T) {
 	s := &Reconciler{SlotWait: time.Minute, RenderSlots: make(chan struct{}, 1)}
-	first, second := &reconciliation{Reconciler: s, record: &memory.Upstream{}}, &reconciliation{Reconciler: s, record: &memory.Upstream{}}
+	first, second := &reconciliation{Reconciler: s, State: &observe.State{Memory: &memory.Upstream{}}}, &reconciliation{Reconciler: s, State: &observe.State{Memory: &memory.Upstream{}}}
 	for range 2 {
 		if err := first.acquireSlot(); err != nil {
 			t.Fatalf("a free place is not given, or twice: %v", err)
 		}
 	}
-	if err := second.acquireSlot(); !errors.Is(err, errNoSlot) || !second.noSlot || !second.record.Steps.IsExpensive {
+	if err := second.acquireSlot(); !errors.Is(err, errNoSlot) || !second.noSlot || !second.Memory.Steps.IsExpensive {
 		t.Errorf("with no place left: %v, %+v", err, second)
 	}
 	first.releaseSlot()
@@ -24,7 +25,7 @@ func TestPlaces(t *testing.T) {
 	if second.acquireSlot() != nil || !second.hasSlot {
 		t.Error("the place that was given back is not given again")
 	}
-	begun, done := &reconciliation{Reconciler: s, record: &memory.Upstream{}, begun: true}, make(chan error)
+	begun, done := &reconciliation{Reconciler: s, State: &observe.State{Memory: &memory.Upstream{}}, begun: true}, make(chan error)
 	go func() { done <- begun.acquireSlot() }()
 	second.releaseSlot()
 	if err := <-done; err != nil {
@@ -33,7 +34,7 @@ func TestPlaces(t *testing.T) {
 	if len(s.RenderSlots) != 1 {
 		t.Errorf("%d places are taken, one look has one", len(s.RenderSlots))
 	}
-	free := &reconciliation{Reconciler: &Reconciler{}, record: &memory.Upstream{}}
+	free := &reconciliation{Reconciler: &Reconciler{}, State: &observe.State{Memory: &memory.Upstream{}}}
 	for range 2 {
 		if err := free.acquireSlot(); err != nil {
 			t.Errorf("a survey has as many places as it needs: %v", err)

@@ -35,9 +35,9 @@ func statusDigest(s *operator.Settings, want map[string]any) string {
 // causeOf is the digest of what the status follows from, without what its write changes. Messages are left out: they may quote
 // the status.
 func (r *reconciliation) causeOf(results []operator.Result, leftovers []operator.Outcome) canonical.Sum {
-	others := canonical.Digest(report.OthersStatus(r.Pipeline.Settings, r.upstream))
-	because := r.record.Cause()
-	cause := []any{string(because[:]), string(r.inputsDigest[:]), string(others[:])}
+	others := canonical.Digest(report.OthersStatus(r.Pipeline.Settings, r.Upstream))
+	because := r.Memory.Cause()
+	cause := []any{string(because[:]), string(r.InputsDigest[:]), string(others[:])}
 	for _, result := range results {
 		item := []any{string(result.Outcome.State), result.Unseen}
 		if result.Failure != nil {
@@ -59,7 +59,7 @@ func (r *reconciliation) causeOf(results []operator.Result, leftovers []operator
 
 // causeOfDeletion is causeOf for an upstream that is being deleted, whose status does not depend on itself.
 func (r *reconciliation) causeOfDeletion(report report.Report) canonical.Sum {
-	because := r.record.Cause()
+	because := r.Memory.Cause()
 	cause := []any{string(because[:])}
 	for _, f := range report.Facts {
 		cause = append(cause, f.Name, f.Reason, f.Message)
@@ -69,13 +69,13 @@ func (r *reconciliation) causeOfDeletion(report report.Report) canonical.Sum {
 
 // statusContenders says why writes of the status do not last.
 func (r *reconciliation) statusContenders(wanted report.Report, saying string) string {
-	if c := r.record.Contests.Get().Status; saying == c.Written {
+	if c := r.Memory.Contests.Get().Status; saying == c.Written {
 		if c.Writers == "" {
 			return "another writer keeps overwriting the status; it is written with growing delay"
 		}
 		return fmt.Sprintf("another writer keeps overwriting the status; it is written with growing delay: its fields are written by %s", c.Writers)
 	}
-	fields := report.ChangedFields(r.Pipeline.Settings, r.upstream, wanted.Status)
+	fields := report.ChangedFields(r.Pipeline.Settings, r.Upstream, wanted.Status)
 	if len(fields) == 0 {
 		return "each write of the status changes the desired status; it is written with growing delay"
 	}
@@ -84,11 +84,11 @@ func (r *reconciliation) statusContenders(wanted report.Report, saying string) s
 
 // findStatusWriters reads who overwrites the status, before our write takes the fields back, once that is contested.
 func (r *reconciliation) findStatusWriters(ctx context.Context, saying string) {
-	if !r.record.Contests.Get().Status.IsContested(saying) {
+	if !r.Memory.Contests.Get().Status.IsContested(saying) {
 		return
 	}
-	if up, err := r.client.Get(ctx, r.UpstreamTarget(r.ref)); err == nil {
-		r.record.Contests.Edit().Status.Writers = statusWriters(up, r.Pipeline.Config.Conventions.FieldManager)
+	if up, err := r.client.Get(ctx, r.UpstreamTarget(r.Ref)); err == nil {
+		r.Memory.Contests.Edit().Status.Writers = statusWriters(up, r.Pipeline.Config.Conventions.FieldManager)
 	}
 }
 

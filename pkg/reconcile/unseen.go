@@ -22,8 +22,8 @@ func (r *reconciliation) findUnseen(ctx context.Context) bool {
 // findRecorded is findUnseen for those that are remembered at a place that is no target: the cache may lag, or they have lost the labels of
 // the watch, or their kind is not watched. What they come after stays, also while nobody knows what is wanted of them.
 func (r *reconciliation) findRecorded(ctx context.Context) (found bool) {
-	for _, w := range r.witnesses(r.recorded()) {
-		if r.isKnown(w.UID) || r.selected && r.isTarget(w.Downstream, w.At) {
+	for _, w := range r.Witnesses(r.Recorded()) {
+		if r.isKnown(w.UID) || r.Selected && r.IsTarget(w.Downstream, w.At) {
 			continue
 		}
 		if cached := r.Cache.Live(w.Downstream, w.At); cached != nil && cached.UID == w.UID {
@@ -31,12 +31,12 @@ func (r *reconciliation) findRecorded(ctx context.Context) (found bool) {
 		}
 		switch live, ok := r.tryRead(ctx, w); {
 		case !ok:
-		case live == nil || !r.isOwn(w.Downstream, live, w.UID):
-			r.record.NoteAbsent(w.UID, live, r.now)
+		case live == nil || !r.IsOwn(w.Downstream, live, w.UID):
+			r.Memory.NoteAbsent(w.UID, live, r.Began)
 		default:
 			r.unseen, found = append(r.unseen, operator.Owned{Downstream: w.Downstream, Live: live, Certain: !w.Guessed}), true
-			if !slices.ContainsFunc(r.record.Notes.Get().Left, memory.IsOf(w.UID)) {
-				n := r.record.Notes.Edit()
+			if !slices.ContainsFunc(r.Memory.Notes.Get().Left, memory.IsOf(w.UID)) {
+				n := r.Memory.Notes.Edit()
 				n.Left = append(n.Left, w) // the status may not record it any more once it records its successor
 			}
 		}
@@ -62,7 +62,7 @@ func (r *reconciliation) tryRead(ctx context.Context, w memory.Witness) (live *d
 // noteUnread notes an object that may exist: what it comes after stays, and the status goes on recording it.
 func (r *reconciliation) noteUnread(w memory.Witness) {
 	live := &drift.Live{Identity: drift.Identity{Namespace: w.At.Namespace, Name: w.At.Name, UID: w.UID}, Unselected: true}
-	for _, rec := range r.recorded() {
+	for _, rec := range r.Recorded() {
 		if rec.UID == w.UID {
 			live.Hash = rec.Hash
 		}
@@ -72,13 +72,13 @@ func (r *reconciliation) noteUnread(w memory.Witness) {
 
 // nextForUnseen is when objects are looked for again that the cache does not show: no event reports their end.
 func (r *reconciliation) nextForUnseen() time.Duration {
-	exists := func(own operator.Owned) bool { return !r.record.IsNotOurs(own.Live.UID, r.now) }
+	exists := func(own operator.Owned) bool { return !r.Memory.IsNotOurs(own.Live.UID, r.Began) }
 	if len(r.unread) == 0 && !slices.ContainsFunc(r.unseen, exists) {
-		r.record.Notes.Set(false, func(n *memory.Notes) { n.Waiting = memory.Retry{} })
+		r.Memory.Notes.Set(false, func(n *memory.Notes) { n.Waiting = memory.Retry{} })
 		return 0
 	}
-	waiting := &r.record.Notes.Edit().Waiting
-	if wait := waiting.Wait(r.record.Cause(), r.now); wait > 0 {
+	waiting := &r.Memory.Notes.Edit().Waiting
+	if wait := waiting.Wait(r.Memory.Cause(), r.Began); wait > 0 {
 		return wait
 	}
 	return r.delay(waiting)
@@ -99,10 +99,10 @@ func (r *reconciliation) leftToReport(d operator.Decision) []operator.Outcome {
 
 // findMade is findUnseen for what this process tried to create, and may have created although no response came: no status need record it.
 func (r *reconciliation) findMade(ctx context.Context) (found bool) {
-	if r.selected {
+	if r.Selected {
 		return r.findMadeBefore(ctx)
 	}
-	made, err := r.readMade(ctx, r.findLeftovers(nil, r.ownedByDownstream()), r.unseen, nil)
+	made, err := r.readMade(ctx, r.FindLeftovers(nil, r.OwnedByDownstream()), r.unseen, nil)
 	if err != nil {
 		r.failUpstream("reading an object that may have been created", err)
 		r.upstreamFailed = true
@@ -115,22 +115,22 @@ func (r *reconciliation) findMade(ctx context.Context) (found bool) {
 
 // findMadeBefore is findMade for places that are not targets any more. What is at a target is met by the next create.
 func (r *reconciliation) findMadeBefore(ctx context.Context) (found bool) {
-	if len(r.record.Notes.Get().Unconfirmed) == 0 {
+	if len(r.Memory.Notes.Get().Unconfirmed) == 0 {
 		return false
 	}
-	owned := r.ownedByDownstream()
-	for _, m := range slices.Clone(r.record.Notes.Get().Unconfirmed) {
+	owned := r.OwnedByDownstream()
+	for _, m := range slices.Clone(r.Memory.Notes.Get().Unconfirmed) {
 		isThere := func(live *drift.Live) bool { return live.Namespace == m.At.Namespace && live.Name == m.At.Name }
-		if r.record.Desired().Unknown(m.Downstream) || r.isTarget(m.Downstream, m.At) || slices.ContainsFunc(owned[m.Downstream], isThere) ||
+		if r.Memory.Desired().Unknown(m.Downstream) || r.IsTarget(m.Downstream, m.At) || slices.ContainsFunc(owned[m.Downstream], isThere) ||
 			slices.ContainsFunc(r.unseen, func(own operator.Owned) bool { return own.Downstream == m.Downstream && isThere(own.Live) }) {
 			continue
 		}
 		switch live, ok := r.tryRead(ctx, memory.Witness{Place: m}); {
 		case !ok:
-		case live != nil && r.isOwn(m.Downstream, live, ""):
+		case live != nil && r.IsOwn(m.Downstream, live, ""):
 			r.unseen, found = append(r.unseen, operator.Owned{Downstream: m.Downstream, Live: live, Certain: true}), true
 		default:
-			r.record.ConfirmCreated(func(read memory.Place) bool { return read == m })
+			r.Memory.ConfirmCreated(func(read memory.Place) bool { return read == m })
 		}
 	}
 	return found
@@ -139,5 +139,5 @@ func (r *reconciliation) findMadeBefore(ctx context.Context) (found bool) {
 // isKnown reports whether an object is known to be gone, terminating or released, or was read.
 func (r *reconciliation) isKnown(uid types.UID) bool {
 	isIt := func(u memory.Unplaced) bool { return u.Live.UID == uid }
-	return r.record.IsNotOurs(uid, r.now) || slices.ContainsFunc(r.record.Terminating(), isIt) || slices.ContainsFunc(r.unseen, func(own operator.Owned) bool { return own.Live.UID == uid })
+	return r.Memory.IsNotOurs(uid, r.Began) || slices.ContainsFunc(r.Memory.Terminating(), isIt) || slices.ContainsFunc(r.unseen, func(own operator.Owned) bool { return own.Live.UID == uid })
 }

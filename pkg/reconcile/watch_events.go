@@ -7,6 +7,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/logging"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
+	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
 )
 
 // reasonMatchConditionFailed: a match condition could not be evaluated.
@@ -63,4 +64,10 @@ func (r *Reconciler) NoteDownstreamGone(i int, ref operator.Ref, uid types.UID) 
 // upstreams that had some, of a namespace or of all if it is empty.
 func (r *Reconciler) RetryRefused(namespace string) []operator.Ref {
 	return r.unstorable.expire(namespace)
+}
+
+// ReadersOf lists the upstreams that read an object of input i, whether it exists or not. states are the object before and after a
+// change; of a list the upstreams are those whose list has it in one of them.
+func (r *Reconciler) ReadersOf(i int, states []observe.Input) []operator.Ref {
+	return r.readers.Of(r.Pipeline.Inputs[i], states)
 }
