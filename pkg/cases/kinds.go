@@ -71,10 +71,10 @@ func (k *caseKinds) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
 	return k.Source.Kind(gvk)
 }
 
-// Absent implements reconcile.Kinds: nobody else creates objects.
+// Absent implements read.Kinds: nobody else creates objects.
 func (k *caseKinds) Absent(context.Context, schema.GroupVersionKind) error { return nil }
 
-// Served implements reconcile.Kinds.
+// Served implements read.Kinds.
 func (k *caseKinds) Served(_ context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error) {
 	return k.Kind(gvk)
 }

@@ -32,7 +32,7 @@ func (r *reconciliation) gatherBefore(ctx context.Context) (operator.BeforeFacts
 			}
 			m.IsGone = err == nil && f.Live == nil
 			if f.Live != nil { // whose it is now decides whether it is deleted
-				r.findNamed(ctx, f.Live, true)
+				r.FindNamed(ctx, f.Live, true)
 				f.Live = r.Memory.Notes.Get().WithMark(f.Live)
 			}
 		}
@@ -150,7 +150,7 @@ func (r *reconciliation) readBefore(ctx context.Context, at operator.Ref) (*drif
 	if k := r.Pipeline.Before.Object.Kind; k.Missing != nil {
 		return nil, r.Kinds.Absent(ctx, k.GVK)
 	}
-	obj, err := r.client.Get(ctx, beforeTarget(r.Pipeline, at))
+	obj, err := r.API.Get(ctx, beforeTarget(r.Pipeline, at))
 	if errors.Is(err, apply.ErrGone) {
 		return nil, nil
 	}
@@ -177,7 +177,7 @@ func beforeTarget(p *compile.Pipeline, at operator.Ref) apply.Target {
 // readUpstream reads the upstream past the cache. A process that has just started, or become the leader, may have an older
 // version in its cache, without what another process recorded.
 func (r *reconciliation) readUpstream(ctx context.Context) error {
-	up, err := r.client.Get(ctx, r.UpstreamTarget(r.Ref))
+	up, err := r.API.Get(ctx, r.UpstreamTarget(r.Ref))
 	switch {
 	case err != nil:
 		return err
@@ -238,7 +238,7 @@ func (r *reconciliation) createBefore(ctx context.Context, o operator.Outcome, i
 	m.Planned = nil // after a failure it is rendered again
 	document := r.withShard(marks.WithToken(r.Pipeline.Settings, in.Before.Desired.Document, r.token()))
 	r.notifyObserver(func(to Observer) { to.Rendered(operator.BeforeIndex, document) })
-	resp, err := r.client.Create(ctx, t, document)
+	resp, err := r.API.Create(ctx, t, document)
 	switch {
 	case errors.Is(err, apply.ErrExists):
 		live, err := r.readBefore(ctx, o.Target)
@@ -293,7 +293,7 @@ func (r *Reconciler) removeOurFinalizer(ctx context.Context, live *drift.Live) (
 
 // deleteBefore deletes the object if no owner reference does.
 func (r *reconciliation) deleteBefore(ctx context.Context, o operator.Outcome) error {
-	if _, err := act.Delete(ctx, r.client, beforeTarget(r.Pipeline, o.Target), o.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation)); err != nil {
+	if _, err := act.Delete(ctx, r.API, beforeTarget(r.Pipeline, o.Target), o.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation)); err != nil {
 		return err
 	}
 	r.Memory.Before.Edit().IsGone = true

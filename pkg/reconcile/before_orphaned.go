@@ -6,18 +6,13 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/reconcile/act"
-	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // orphanedBefore returns the deletion.before objects with our finalizer whose upstream is gone, or was replaced by a later one
@@ -98,7 +93,7 @@ func (r *reconciliation) gatherEarlierBefore(ctx context.Context) (f operator.Be
 	if f.Record = decide.UnfinishedBefore(r.Pipeline.Settings, r.Upstream); f.Record == nil {
 		return f, nil
 	}
-	_, obj, err := r.readForgotten(ctx, f.Record)
+	_, obj, err := r.ReadForgotten(ctx, f.Record)
 	if c := apply.Classify(err); err != nil && c.Reason == apply.ReasonForbidden { // the rights may have gone with the key in the config
 		f.Unread = c.Message
 		return f, nil
@@ -113,61 +108,27 @@ func (r *reconciliation) gatherEarlierBefore(ctx context.Context) (f operator.Be
 	return f, err
 }
 
-// readForgotten reads an object that the status records and whose kind the config may not name any more; nil if there is none that is ours.
-// An object that never had a mark of this operator was not created by it, whatever is recorded.
-func (r *reconciliation) readForgotten(ctx context.Context, recorded *status.Recorded) (t apply.Target, obj *unstructured.Unstructured, err error) {
-	if recorded.ObjectName == "" {
-		return t, nil, nil
-	}
-	kind, err := r.Kinds.Served(ctx, schema.FromAPIVersionAndKind(recorded.APIVersion, recorded.Kind))
-	if kinds.IsNotDefined(err) {
-		return t, nil, nil
-	}
-	if err != nil {
-		return t, nil, err
-	}
-	t = apply.Target{GVR: kind.GVR, Namespace: recorded.Namespace, Name: recorded.ObjectName}
-	obj, err = r.client.Get(ctx, t)
-	switch {
-	case errors.Is(err, apply.ErrGone):
-		return t, nil, nil
-	case err != nil:
-		return t, nil, err
-	case recorded.UID != "" && obj.GetUID() != recorded.UID, !marks.HasOurs(r.Pipeline.Settings, obj):
-		return t, nil, nil
-	}
-	return t, obj, nil
-}
-
 // releaseEarlierBefore releases the object of an earlier deletion.before: the config changed in the middle of the deletion.
 func (r *reconciliation) releaseEarlierBefore(ctx context.Context) error {
 	recorded := decide.EarlierBefore(r.Pipeline.Settings, r.Upstream)
 	if recorded == nil || recorded.UID == "" {
 		return nil
 	}
-	t, obj, err := r.readForgotten(ctx, recorded)
+	t, obj, err := r.ReadForgotten(ctx, recorded)
 	if obj == nil {
 		return err
 	}
-	obj, err = r.client.RemoveFinalizer(ctx, t, obj, r.Pipeline.Config.Conventions.Finalizers()...)
+	obj, err = r.API.RemoveFinalizer(ctx, t, obj, r.Pipeline.Config.Conventions.Finalizers()...)
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		return nil
 	case err != nil:
 		return err
-	case obj.GetDeletionTimestamp() != nil, len(obj.GetOwnerReferences()) > 0, r.namesOther(ctx, obj):
+	case obj.GetDeletionTimestamp() != nil, len(obj.GetOwnerReferences()) > 0, r.NamesOther(ctx, obj):
 		return nil
 	}
-	_, err = act.Delete(ctx, r.client, t, recorded.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation))
+	_, err = act.Delete(ctx, r.API, t, recorded.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation))
 	return err
-}
-
-// namesOther reports whether the owner annotation of an object names another upstream, which exists.
-func (r *reconciliation) namesOther(ctx context.Context, obj *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(marks.OwnerMarks(r.Pipeline.Settings, obj), func(mark string) bool {
-		at, uid, ok := marks.ParseOwnerMark(mark)
-		return ok && uid != string(r.Upstream.GetUID()) && r.mayExist(ctx, at, types.UID(uid))
-	})
 }
 
 func (r *Reconciler) releaseOneOrphanedBefore(ctx context.Context, live *drift.Live) error {

@@ -97,8 +97,8 @@ func resumed(s *operator.Settings, upstream *unstructured.Unstructured) (as *uns
 
 // firstDecision is the decision before the API server is asked for anything but the objects that the status records.
 func (r *reconciliation) firstDecision(ctx context.Context) (operator.Input, operator.Decision) {
-	r.findNamedOwners(ctx)
-	r.findUnseen(ctx)
+	r.FindNamedOwners(ctx)
+	r.FindUnseen(ctx)
 	return r.decide(func() operator.Input { return r.gather(ctx) })
 }
 
@@ -193,7 +193,7 @@ func (r *reconciliation) findUncached(ctx context.Context, d operator.Decision) 
 		case records && !adopts:
 			continue
 		}
-		live, err := r.readLive(ctx, o.Downstream, o.Target)
+		live, err := r.ReadLive(ctx, o.Downstream, o.Target)
 		switch {
 		case err != nil:
 			r.Log.Info("an object that may exist cannot be read and is not counted", "upstream", r.Ref.String(), "target", o.Target.String(), "error", err.Error())

@@ -3,8 +3,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,19 +10,15 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/canonical"
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
-	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
-	"github.com/corollary-dev/corollary/pkg/reconcile/act"
-	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 func (r *reconciliation) addFinalizer(ctx context.Context) bool {
 	r.lostUpstreams.noteFinalizer(r.Upstream.GetUID(), r.Began)
-	up, err := r.client.AddFinalizer(ctx, r.UpstreamTarget(r.Ref), r.Upstream, r.Pipeline.Config.Conventions.Finalizer)
+	up, err := r.API.AddFinalizer(ctx, r.UpstreamTarget(r.Ref), r.Upstream, r.Pipeline.Config.Conventions.Finalizer)
 	if err != nil {
 		r.failUpstream("adding the finalizer", err)
 		return false
@@ -58,16 +52,16 @@ func (r *reconciliation) removeUnneededFinalizer(ctx context.Context, in operato
 			known = append(known, operator.Owned{Downstream: in.Desired.Objects[k].Downstream, Live: f.Live})
 		}
 	}
-	if r.findUnserved(ctx); len(r.failures) > 0 {
+	if r.FindUnserved(ctx); len(r.failures) > 0 {
 		return false
 	}
-	unseen, err := r.readRecorded(ctx, known)
+	unseen, err := r.ReadRecorded(ctx, known)
 	switch {
 	case err != nil:
 		r.failUpstream("reading the object recorded in the status", err)
 		return false
 	case len(unseen) > 0:
-		r.unseen = append(r.unseen, unseen...)
+		r.Unseen = append(r.Unseen, unseen...)
 		return true
 	}
 	return r.removeFinalizer(ctx)
@@ -78,7 +72,7 @@ func (r *reconciliation) removeFinalizer(ctx context.Context) bool {
 	if r.upstreamGone {
 		return true
 	}
-	up, err := r.client.RemoveFinalizer(ctx, r.UpstreamTarget(r.Ref), r.Upstream, r.Pipeline.Config.Conventions.Finalizers()...)
+	up, err := r.API.RemoveFinalizer(ctx, r.UpstreamTarget(r.Ref), r.Upstream, r.Pipeline.Config.Conventions.Finalizers()...)
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		return true
@@ -144,7 +138,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 // does not have, once it is the downstreams' turn.
 func (r *reconciliation) gatherDeletion(ctx context.Context) (operator.Input, error) {
 	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(), HasFinalizer: true, Now: r.Began, Cascade: r.Cascade()}
-	r.unwatched, r.unread = false, nil
+	r.unwatched, r.Unread = false, nil
 	var err error
 	if decide.UnfinishedBefore(r.Pipeline.Settings, r.Upstream) != nil {
 		in.Before, err = r.gatherEarlierBefore(ctx)
@@ -160,19 +154,19 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (operator.Input, er
 			return in, nil
 		}
 	}
-	r.findNamedOwners(ctx)
-	r.checkTerminating(ctx)
+	r.FindNamedOwners(ctx)
+	r.CheckTerminating(ctx)
 	r.TrustTerminating()
 	in.Leftovers = r.FindLeftovers(nil, r.OwnedByDownstream())
-	r.findUnserved(ctx)
-	missing, err := r.readRecorded(ctx, in.Leftovers)
+	r.FindUnserved(ctx)
+	missing, err := r.ReadRecorded(ctx, in.Leftovers)
 	if err != nil {
 		return in, err
 	}
 	r.unwatched = r.unwatched || len(missing) > 0
-	in.Leftovers, in.Unread = append(in.Leftovers, missing...), r.unread
-	in.Others, in.Unrecorded = findOthers(ctx, r, in.Leftovers), r.Unrecorded()
-	in.Forgotten, err = findContents(ctx, r, in.Leftovers)
+	in.Leftovers, in.Unread = append(in.Leftovers, missing...), r.Unread
+	in.Others, in.Unrecorded = r.FindOthers(ctx, in.Leftovers), r.Unrecorded()
+	in.Forgotten, err = r.FindContents(ctx, in.Leftovers)
 	return in, err
 }
 
@@ -252,124 +246,4 @@ func (r *reconciliation) reportDeletion(ctx context.Context, d operator.Decision
 		return status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
 	}
 	return report.Verdict
-}
-
-// readRecorded reads the objects that are remembered and the cache does not have: a cache may lag, and what is missed here
-// is orphaned forever. Only an object with this upstream's owner mark is ours to clean up; one that somebody else created under
-// the name has another uid.
-func (r *reconciliation) readRecorded(ctx context.Context, known []operator.Owned) ([]operator.Owned, error) {
-	var more []operator.Owned
-	read := map[memory.Place]*drift.Live{}
-	for _, w := range r.Witnesses(r.Recorded()) {
-		if r.Memory.IsNotOurs(w.UID, r.Began) || slices.ContainsFunc(known, func(o operator.Owned) bool { return o.Live.UID == w.UID }) {
-			continue
-		}
-		if r.failureOf(w.Downstream) != nil {
-			r.noteUnread(w)
-			continue
-		}
-		live, err := r.readLive(ctx, w.Downstream, w.At)
-		if err != nil {
-			return nil, err
-		}
-		if read[w.Place] = live; live != nil && (r.IsOwn(w.Downstream, live, w.UID) || r.IsOrphaned(live, w.UID)) {
-			more = append(more, operator.Owned{Downstream: w.Downstream, Live: live, Certain: !w.Guessed})
-		}
-	}
-	return r.readMade(ctx, known, more, read)
-}
-
-// readMade adds what this process created, or tried to, and neither the cache nor the status shows; see placesToRead. read has what was just
-// read; nil for no object.
-func (r *reconciliation) readMade(ctx context.Context, known, more []operator.Owned, read map[memory.Place]*drift.Live) ([]operator.Owned, error) {
-	for _, m := range placesToRead(r) {
-		stands := func(o operator.Owned) bool {
-			return o.Downstream == m.Downstream && o.Live.Namespace == m.At.Namespace && o.Live.Name == m.At.Name
-		}
-		if r.failureOf(m.Downstream) != nil || slices.ContainsFunc(known, stands) || slices.ContainsFunc(more, stands) {
-			continue
-		}
-		live, ok := read[m]
-		if !ok {
-			var err error
-			if live, err = r.readLive(ctx, m.Downstream, m.At); err != nil {
-				return nil, err
-			}
-		}
-		switch {
-		case live != nil && (r.IsOwn(m.Downstream, live, "") || marks.HasLostOwner(live) && r.IsOrphaned(live, live.UID)):
-			more = append(more, operator.Owned{Downstream: m.Downstream, Live: live, Certain: true})
-		case r.Upstream.GetDeletionTimestamp() == nil:
-		case live != nil && hasFormerMarks(r, m.Downstream, live):
-			r.failWith(r.outcomeOf(m.Downstream, m.At), apply.Failure{Reason: apply.ReasonConflict, Message: fmt.Sprintf(formerMarks, m.At)})
-			r.unread = append(r.unread, operator.Owned{Downstream: m.Downstream, Live: live}) // what contains it stays
-		default:
-			r.Memory.Notes.Edit().NoteNotMade(m)
-		}
-	}
-	return more, nil
-}
-
-// placesToRead are those where this process created an object, or tried to, and where no status records what was created, also those that
-// the config gives an upstream that goes: the watches do not show what was created under other labels or marks.
-func placesToRead(r *reconciliation) []memory.Place {
-	notes, deleting := r.Memory.Notes.Get(), r.Upstream.GetDeletionTimestamp() != nil
-	places := slices.Clone(notes.Unconfirmed)
-	if r.Pipeline.TrustsStatus() || r.Selected && !deleting {
-		return places
-	}
-	for _, o := range r.Memory.Desired().Objects {
-		m := memory.At(o.Downstream, o.Target)
-		if o.Wanted && o.Err == nil && !slices.Contains(notes.Unconfirmed, m) && (!deleting || !notes.NotMade[m]) {
-			places = append(places, m)
-		}
-	}
-	return places
-}
-
-const formerMarks = "%s exists and seems to be this upstream's, under another field manager or owner annotation than conventions have: " +
-	"set conventions.previous to the names that it was created with, or delete the object; the finalizer stays until then"
-
-// hasFormerMarks reports whether an object at a target is probably the upstream's own, of a time when the config had another field manager or
-// owner annotation. Nothing proves it, so it is neither deleted nor released; but what becomes of it with the upstream must not be left open.
-func hasFormerMarks(r *reconciliation, downstream int, live *drift.Live) bool {
-	marked := marks.Marked(live, r.Upstream.GetUID()) && (live.Hash != "" || live.Managed)
-	return !live.Deleting && marks.IsOfFields(live.Hash) == r.Pipeline.Downstreams[downstream].OwnsFields() &&
-		(marked || marks.HasLostOwner(live) && r.Cascade() != operator.CascadeOrphan)
-}
-
-// findUnserved fails the downstreams whose kind is not watched, unless the API server says that it has no objects: nothing can
-// find those that may exist, and what they may come after stays. Objects of a kind that it does not serve are gone.
-func (r *reconciliation) findUnserved(ctx context.Context) {
-	for i, d := range r.Pipeline.Downstreams {
-		if d.Kind.Missing == nil || r.failureOf(i) != nil {
-			continue
-		}
-		if err := r.Kinds.Absent(ctx, d.Kind.GVK); err != nil {
-			r.fail(r.outcomeOf(i, operator.Ref{}), err)
-			r.unread = append(r.unread, operator.Owned{Downstream: i, Live: &drift.Live{}})
-			f := r.failureOf(i)
-			f.Message = fmt.Sprintf("cannot find out whether a %s of %s exists: %s", d.Kind.GVK.Kind, d.Kind.GVK.GroupVersion(), f.Message)
-		}
-	}
-}
-
-// readLive reads the object at a place; nil if there is none, or its kind is gone.
-func (r *reconciliation) readLive(ctx context.Context, i int, at operator.Ref) (*drift.Live, error) {
-	if k := r.Pipeline.Downstreams[i].Kind; k.Missing != nil {
-		return nil, r.Kinds.Absent(ctx, k.GVK)
-	}
-	obj, err := r.client.Get(ctx, act.Target(r.Pipeline.Settings, i, at))
-	if errors.Is(err, apply.ErrGone) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	found, err := r.actor(operator.Input{}).LiveOf(r.Pipeline.Downstreams[i].Downstream, obj)
-	if err != nil {
-		return nil, err
-	}
-	r.findNamed(ctx, found, true)
-	return r.Memory.Notes.Get().WithMark(found), nil
 }

@@ -116,11 +116,6 @@ func (r *reconciliation) failureOf(downstream int) *operator.Failure {
 	return r.failures[r.Memory.Desired().First(downstream)]
 }
 
-// outcomeOf is an outcome for an object of a downstream at a place that may be no target.
-func (r *reconciliation) outcomeOf(downstream int, at operator.Ref) operator.Outcome {
-	return operator.Outcome{Downstream: downstream, Object: r.Memory.Desired().First(downstream), Target: at}
-}
-
 // isUnfinished reports whether an outcome left something undone that no event may announce: a conflict with an object that the
 // watch does not see, a terminating object.
 func isUnfinished(o operator.Outcome) bool {
@@ -311,7 +306,7 @@ func (r *reconciliation) removeMisfits(ctx context.Context, misfits []fieldpath.
 		}
 	}
 	content, _ := nulls["status"].(map[string]any)
-	up, err := r.client.PatchStatus(ctx, r.UpstreamTarget(r.Ref), r.Pipeline.Upstream.HasStatus, r.Upstream.GetResourceVersion(), r.Upstream.GetUID(), content)
+	up, err := r.API.PatchStatus(ctx, r.UpstreamTarget(r.Ref), r.Pipeline.Upstream.HasStatus, r.Upstream.GetResourceVersion(), r.Upstream.GetUID(), content)
 	if err == nil {
 		r.Upstream = withoutManagedFields(up)
 	}
@@ -324,13 +319,13 @@ func (r *reconciliation) writeStatus(ctx context.Context, want map[string]any) (
 	t, up := r.UpstreamTarget(r.Ref), r.Pipeline.Upstream
 	if r.Pipeline.Storable.Conditions == status.ConditionsKeyed {
 		own := report.OwnConditions(r.Pipeline.Settings, want)
-		resp, err := r.client.ApplyStatus(ctx, t, r.Upstream.GetAPIVersion(), r.Upstream.GetKind(), up.HasStatus, r.Upstream.GetUID(), own)
+		resp, err := r.API.ApplyStatus(ctx, t, r.Upstream.GetAPIVersion(), r.Upstream.GetKind(), up.HasStatus, r.Upstream.GetUID(), own)
 		if err != nil {
 			return nil, err
 		}
 		return r.withdrawStatus(ctx, t, resp)
 	}
-	return r.client.PatchStatus(ctx, t, up.HasStatus, r.Upstream.GetResourceVersion(), r.Upstream.GetUID(), want)
+	return r.API.PatchStatus(ctx, t, up.HasStatus, r.Upstream.GetResourceVersion(), r.Upstream.GetUID(), want)
 }
 
 func withoutManagedFields(u *unstructured.Unstructured) *unstructured.Unstructured {

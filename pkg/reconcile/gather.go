@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
+	"github.com/corollary-dev/corollary/pkg/reconcile/read"
 )
 
 // gather gathers what the decision depends on. It sends no request, but for upstreams that the watch may hide: see findOthers.
@@ -23,57 +23,38 @@ func (r *reconciliation) gather(ctx context.Context) operator.Input {
 	r.Memory.ConfirmCreated(func(m memory.Place) bool { return r.Cache.Live(m.Downstream, m.At) != nil })
 	finalizers := r.Memory.Contests.Get().Finalizers
 	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(), Health: r.Pipeline.Health(r.Upstream, r.Memory.Desired(), r.InputsRead), Selected: r.Selected, HasFinalizer: r.HasFinalizer(), HasPreviousFinalizer: marks.HasPreviousFinalizer(r.Pipeline.Settings, r.Upstream),
-		FinalizerSpaced: finalizers.Wait(r.Memory.Cause(), r.finalizerChange(), r.spacing(), r.Began), Now: r.Began, Unread: r.unread}
+		FinalizerSpaced: finalizers.Wait(r.Memory.Cause(), r.finalizerChange(), r.spacing(), r.Began), Now: r.Began, Unread: r.Unread}
 	recorded := r.Recorded()
 	if !r.Selected {
 		in.SelectionErr = r.Pipeline.Match(r.Upstream).Err
-		in.Leftovers = r.withUnseen(r.FindLeftovers(nil, r.OwnedByDownstream()))
-		in.Others = findOthers(ctx, r, in.Leftovers)
+		in.Leftovers = r.WithUnseen(r.FindLeftovers(nil, r.OwnedByDownstream()))
+		in.Others = r.FindOthers(ctx, in.Leftovers)
 		return in
 	}
 	in.Facts = make([]operator.Facts, len(in.Desired.Objects))
 	for k := range in.Desired.Objects {
 		in.Facts[k] = r.Facts(k, recorded)
 	}
-	in.Leftovers = r.withUnseen(r.FindLeftovers(r.Memory.Desired(), r.OwnedByDownstream()))
+	in.Leftovers = r.WithUnseen(r.FindLeftovers(r.Memory.Desired(), r.OwnedByDownstream()))
 	in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own operator.Owned) bool {
 		return slices.ContainsFunc(in.Facts, func(f operator.Facts) bool { return f.Live != nil && f.Live.UID == own.Live.UID })
 	})
-	in.Others, in.Unrecorded = findOthers(ctx, r, in.Leftovers), r.Unrecorded()
+	in.Others, in.Unrecorded = r.FindOthers(ctx, in.Leftovers), r.Unrecorded()
 	return in
-}
-
-// withUnseen adds the objects that were read and are not in the cache, as long as they exist.
-func (r *reconciliation) withUnseen(left []operator.Owned) []operator.Owned {
-	for i := range left {
-		left[i].Spaced = r.removals.Wait(memory.At(left[i].Downstream, operator.RefOf(left[i].Live)), r.spacing(), r.Began)
-	}
-	for _, own := range r.unseen {
-		shown := slices.ContainsFunc(left, func(o operator.Owned) bool { return o.Live.UID == own.Live.UID })
-		if !shown && !r.Memory.IsNotOurs(own.Live.UID, r.Began) {
-			left = append(left, own)
-		}
-	}
-	return left
 }
 
 func labelsOf(u *unstructured.Unstructured) labels.Set { return u.GetLabels() }
 
 // UpstreamTarget is the target of requests for an upstream.
 func (r *Reconciler) UpstreamTarget(ref operator.Ref) apply.Target {
-	return apply.Target{GVR: r.Pipeline.Upstream.GVR, Namespace: ref.Namespace, Name: ref.Name}
+	return read.UpstreamTarget(r.Pipeline.Settings, ref)
 }
 
 // ReadUpstream reads an upstream from the API server. It returns apply.ErrGone if there is none, also for a name that none can have: the marks
 // of an object may name anything, and the API server's answer to such a name is not that it does not exist.
 func (r *Reconciler) ReadUpstream(ctx context.Context, ref operator.Ref) (*unstructured.Unstructured, error) {
-	if !canExist(r.Pipeline.Settings, ref) {
+	if !read.CanExist(r.Pipeline.Settings, ref) {
 		return nil, apply.ErrGone
 	}
 	return r.Client.Get(ctx, r.UpstreamTarget(ref))
-}
-
-func canExist(s *operator.Settings, ref operator.Ref) bool {
-	return len(content.IsPathSegmentName(ref.Name)) == 0 && len(content.IsPathSegmentName(ref.Namespace)) == 0 &&
-		(ref.Namespace != "") == s.Upstream.Namespaced
 }

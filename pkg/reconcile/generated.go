@@ -17,7 +17,7 @@ func (r *reconciliation) keepTerminating(ctx context.Context, in operator.Input)
 		if f.Live == nil || !f.Live.Deleting || !r.Pipeline.Downstreams[i].HasGenerated() || !marks.OwnsFor(r.Pipeline.Downstreams[i].Downstream, f.Live, r.Upstream.GetUID(), f.Trusted) {
 			continue
 		}
-		o := r.outcomeOf(i, operator.Ref{Namespace: f.Live.Namespace, Name: f.Live.Name})
+		o := r.OutcomeOf(i, operator.Ref{Namespace: f.Live.Namespace, Name: f.Live.Name})
 		o.Object, o.UID, o.Live = k, f.Live.UID, f.Live
 		if err := r.actor(in).KeepGenerated(ctx, o); err != nil {
 			r.fail(o, err)

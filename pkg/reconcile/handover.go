@@ -79,7 +79,7 @@ func (r *reconciliation) ensureLatest(ctx context.Context, d *operator.Decision)
 	if r.Pipeline.HasRows() || r.Pipeline.Observing() || !lost && !r.mayBeCollected(d) && (r.isNewest() || !r.handover.mayLag(r.Upstream)) {
 		return 0, nil
 	}
-	up, err := r.client.Latest(ctx, r.UpstreamTarget(r.Ref))
+	up, err := r.API.Latest(ctx, r.UpstreamTarget(r.Ref))
 	switch {
 	case errors.Is(err, apply.ErrGone), err == nil && up.GetUID() != r.Upstream.GetUID():
 		r.Memory.NoteGone(r.Upstream.GetUID(), r.Began)

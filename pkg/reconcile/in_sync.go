@@ -38,7 +38,7 @@ func (r *reconciliation) noteInSync(ctx context.Context, d operator.Decision, ve
 func (r *reconciliation) onlyEventsMatter() bool {
 	p := r.Pipeline
 	return r.Selected && !p.HasRows() && !p.OnlyDeletes && p.Before == nil &&
-		!report.Any(r.Memory.Notes.Get().Refused.Fields) && len(r.Memory.Desired().Invalid) == 0 && len(r.unseen) == 0 && r.TrustedUntil.IsZero()
+		!report.Any(r.Memory.Notes.Get().Refused.Fields) && len(r.Memory.Desired().Invalid) == 0 && len(r.Unseen) == 0 && r.TrustedUntil.IsZero()
 }
 
 // isInSync reports whether all objects are in sync, or not wanted and not there, and nothing else is to be done, now or later.

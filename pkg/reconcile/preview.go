@@ -62,7 +62,7 @@ func (r *Reconciler) Preview(ctx context.Context, ref operator.Ref, o PreviewOpt
 		after: map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
 		finding: &preview.Finding{Operator: r.Name, Ref: ref, Upstream: l.Upstream, Selected: l.Selected,
 			Match: r.Pipeline.Match(l.Upstream)}}
-	l.client = o.Client(t.answers)
+	l.API = o.Client(t.answers)
 	if l.Upstream.GetDeletionTimestamp() != nil {
 		return t.finding, t.previewDeletion(ctx)
 	}
@@ -79,8 +79,8 @@ func (r *Reconciler) Preview(ctx context.Context, ref operator.Ref, o PreviewOpt
 
 // decide decides and makes dry runs until nothing is left to do.
 func (t *dryRun) decide(ctx context.Context) {
-	t.findNamedOwners(ctx)
-	t.findUnseen(ctx)
+	t.FindNamedOwners(ctx)
+	t.FindUnseen(ctx)
 	for round := range maxRounds {
 		in := t.gather(ctx)
 		t.assumeWritten(&in)
@@ -152,7 +152,7 @@ func (t *dryRun) readWhole(ctx context.Context, d operator.Decision) {
 		if o.Action == operator.ActionNone || o.Live == nil || t.before[o.Live.UID] != nil {
 			continue
 		}
-		obj, err := t.client.Get(ctx, act.Target(t.Pipeline.Settings, o.Downstream, operator.Ref{Namespace: o.Live.Namespace, Name: o.Live.Name}))
+		obj, err := t.API.Get(ctx, act.Target(t.Pipeline.Settings, o.Downstream, operator.Ref{Namespace: o.Live.Namespace, Name: o.Live.Name}))
 		if err == nil && obj.GetUID() == o.Live.UID {
 			t.before[o.Live.UID] = obj
 		}
@@ -248,7 +248,7 @@ func (t *dryRun) findForgotten(ctx context.Context) {
 		if err != nil {
 			continue // a kind that is not served has no objects
 		}
-		obj, err := t.client.Get(ctx, apply.Target{GVR: kind.GVR, Namespace: r.Namespace, Name: r.ObjectName})
+		obj, err := t.API.Get(ctx, apply.Target{GVR: kind.GVR, Namespace: r.Namespace, Name: r.ObjectName})
 		switch {
 		case errors.Is(err, apply.ErrGone), err == nil && r.UID != "" && obj.GetUID() != r.UID:
 			continue

@@ -88,7 +88,7 @@ func (t *dryRun) noteReportedDrift(o operator.Outcome, answer *unstructured.Unst
 func (t *dryRun) previewRecreate(ctx context.Context, at apply.Target, o operator.Outcome, in operator.Input) {
 	c := t.change(o, preview.Recreate)
 	c.Document = t.documentFor(o, in)
-	if made, err := t.client.DryRunCreate(ctx, at, c.Document); err == nil {
+	if made, err := t.API.DryRunCreate(ctx, at, c.Document); err == nil {
 		made.SetName(at.Name)
 		made.SetGenerateName("")
 		c.After = made

@@ -17,7 +17,7 @@ func (r *reconciliation) withdrawStatus(ctx context.Context, t apply.Target, wri
 	if previous == "" || r.Pipeline.Observing() {
 		return written, nil
 	}
-	out, err := r.client.WithdrawStatus(ctx, t, written, r.Pipeline.Upstream.HasStatus, previous)
+	out, err := r.API.WithdrawStatus(ctx, t, written, r.Pipeline.Upstream.HasStatus, previous)
 	r.Memory.Steps.IsWithdrawn = err == nil
 	return out, err
 }
@@ -32,7 +32,7 @@ func (r *reconciliation) previousInStatus() bool {
 
 // swapFinalizer replaces the previous finalizer by the current one.
 func (r *reconciliation) swapFinalizer(ctx context.Context) bool {
-	up, err := r.client.SwapFinalizer(ctx, r.UpstreamTarget(r.Ref), r.Upstream, marks.PreviousFinalizer(r.Pipeline.Settings), r.Pipeline.Config.Conventions.Finalizer)
+	up, err := r.API.SwapFinalizer(ctx, r.UpstreamTarget(r.Ref), r.Upstream, marks.PreviousFinalizer(r.Pipeline.Settings), r.Pipeline.Config.Conventions.Finalizer)
 	if err != nil {
 		r.failUpstream("renaming the finalizer", err)
 		return false

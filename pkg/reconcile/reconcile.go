@@ -12,6 +12,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/canonical"
+	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
@@ -21,6 +22,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
+	"github.com/corollary-dev/corollary/pkg/reconcile/read"
 )
 
 // maxRounds bounds how often one reconciliation decides again after acting. It is enough for a create, the result of a probe, a
@@ -30,9 +32,7 @@ const maxRounds = 5
 // reconciliation is one reconcile of one upstream.
 type reconciliation struct {
 	*Reconciler
-	// client makes the requests of this reconciliation: the session's own, or that of a dry run.
-	client *apply.Client
-	*observe.State
+	*read.Reader
 	// unknown: a match condition could not be evaluated, so nobody knows whether it is an upstream.
 	unknown bool
 	// failures are by the index of the desired object; backingOff marks those that failed before and still wait.
@@ -40,8 +40,6 @@ type reconciliation struct {
 	failures   map[int]*operator.Failure
 	backingOff map[int]bool
 	unremoved  map[types.UID]bool
-	// unseen are objects of ours that were read and that the cache does not show; unread those that could not be read.
-	unseen, unread []operator.Owned
 	// upstreamFailed is true if a request for the upstream itself failed.
 	upstreamFailed bool
 	// minRetry is the longest Retry-After of the API server.
@@ -160,16 +158,16 @@ func (r *reconciliation) reportAndAct(ctx context.Context, d *operator.Decision,
 // gatherAll gathers what the cache shows and what it does not show, in each round: the status must go on recording what the
 // cache has just lost until it is gone.
 func (r *reconciliation) gatherAll(ctx context.Context) operator.Input {
-	r.findNamedOwners(ctx)
-	r.checkTerminating(ctx)
+	r.FindNamedOwners(ctx)
+	r.CheckTerminating(ctx)
 	in := r.gather(ctx)
-	for r.findUnseen(ctx) { // the cache may have lost more meanwhile
+	for r.FindUnseen(ctx) { // the cache may have lost more meanwhile
 		in = r.gather(ctx)
 	}
-	in.Unread = r.unread
-	if slices.ContainsFunc(in.Leftovers, func(own operator.Owned) bool { return isHolder(r.Pipeline.Settings, own) }) {
+	in.Unread = r.Unread
+	if slices.ContainsFunc(in.Leftovers, func(own operator.Owned) bool { return read.IsHolder(r.Pipeline.Settings, own) }) {
 		var err error
-		if in.Forgotten, err = findContents(ctx, r, in.Leftovers); err != nil {
+		if in.Forgotten, err = r.FindContents(ctx, in.Leftovers); err != nil {
 			r.reportFailure("reading an object of a downstream that the config no longer has", err)
 			r.upstreamFailed = true
 		}
@@ -245,10 +243,16 @@ func (r *Reconciler) newReconciliation(ref operator.Ref, up *unstructured.Unstru
 	if at := (operator.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}); at == ref { // it shares the memory of the cached upstream
 		key = at
 	}
-	l := &reconciliation{Reconciler: r, client: r.Client, failures: map[int]*operator.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{},
+	l := &reconciliation{Reconciler: r, failures: map[int]*operator.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{},
 		begun: r.isCounting()}
 	sources := observe.Sources{Pipeline: r.Pipeline, Cache: r.Cache, Removals: &r.removals, Cascades: &r.cascades, Readers: &r.readers, AcquireSlot: l.acquireSlot}
-	l.State = &observe.State{Sources: sources, Ref: ref, Upstream: up, Memory: r.memory.Recall(key, up.GetUID()), Began: r.time()}
+	st := &observe.State{Sources: sources, Ref: ref, Upstream: up, Memory: r.memory.Recall(key, up.GetUID()), Began: r.time()}
+	l.Reader = &read.Reader{State: st, API: r.Client, Lookup: r.Kinds, LiveOf: func(d *operator.Downstream, obj *unstructured.Unstructured) (*drift.Live, error) {
+		return l.actor(operator.Input{}).LiveOf(d, obj)
+	}, Fail: l.failWith, FailUpstream: func(doing string, err error) {
+		l.failUpstream(doing, err)
+		l.upstreamFailed = true
+	}, FailureOf: l.failureOf}
 	l.Memory.ClearInSync()
 	l.Memory.RenderSlowAgain(l.Began)
 	return l

@@ -1,25 +1,23 @@
 package reconcile
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientevents "k8s.io/client-go/tools/events"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/guard"
-	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/reconcile/departures"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
+	"github.com/corollary-dev/corollary/pkg/reconcile/read"
 )
 
 // Reconciler brings the downstreams of one operator to their desired state, one upstream at a time: from what a Cache shows, by
@@ -29,7 +27,7 @@ type Reconciler struct {
 	Pipeline *compile.Pipeline
 	Client   *apply.Client
 	Cache    observe.Cache
-	Kinds    Kinds
+	Kinds    read.Kinds
 	Host     Host
 	Log      logr.Logger
 	Recorder clientevents.EventRecorder
@@ -85,16 +83,6 @@ func (r *Reconciler) token() string {
 		return ""
 	}
 	return r.Token()
-}
-
-// Kinds is what an API server says about kinds.
-type Kinds interface {
-	// Absent returns nil if no object of a kind that is not watched can exist.
-	Absent(ctx context.Context, gvk schema.GroupVersionKind) error
-	// Served asks the API server how it serves a kind now.
-	Served(ctx context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error)
-	// Kind is a kind as the API server serves it.
-	Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error)
 }
 
 // Host is what a reconciler needs from its caller.

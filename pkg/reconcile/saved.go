@@ -25,7 +25,7 @@ func (r *reconciliation) hold(ctx context.Context) time.Duration {
 // downstreams, not what saves them. It returns after how long to try again.
 func (r *reconciliation) save(ctx context.Context) time.Duration {
 	finalizers := r.Memory.Contests.Get().Finalizers
-	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(), HasFinalizer: r.HasFinalizer(), Leftovers: r.withUnseen(r.FindLeftovers(nil, r.OwnedByDownstream())),
+	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(), HasFinalizer: r.HasFinalizer(), Leftovers: r.WithUnseen(r.FindLeftovers(nil, r.OwnedByDownstream())),
 		FinalizerSpaced: finalizers.Wait(r.Memory.Cause(), r.finalizerChange(), r.spacing(), r.Began)}
 	d := decide.Save(r.Pipeline.Settings, in)
 	if d.Finalizer == operator.FinalizerAdd && !r.addFinalizer(ctx) {

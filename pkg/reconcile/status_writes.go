@@ -87,7 +87,7 @@ func (r *reconciliation) findStatusWriters(ctx context.Context, saying string) {
 	if !r.Memory.Contests.Get().Status.IsContested(saying) {
 		return
 	}
-	if up, err := r.client.Get(ctx, r.UpstreamTarget(r.Ref)); err == nil {
+	if up, err := r.API.Get(ctx, r.UpstreamTarget(r.Ref)); err == nil {
 		r.Memory.Contests.Edit().Status.Writers = statusWriters(up, r.Pipeline.Config.Conventions.FieldManager)
 	}
 }
