@@ -109,7 +109,7 @@ func TestConditionsListEveryWord(t *testing.T) {
 		{"## States of a downstream", `^State[A-Z]`, []string{"../pkg/operator", "../pkg/status"}},
 		{"## Reasons of a failed request", `^Reason[A-Z]`, []string{"../pkg/apply"}},
 		{"## Reasons of the conditions", `^Reason[A-Z]`, []string{"../pkg/status"}},
-		{"## Events", `^Event[A-Z]`, []string{"../pkg/engine", "../pkg/reconcile"}},
+		{"## Events", `^Event[A-Z]`, []string{"../pkg/engine", "../pkg/reconcile/events"}},
 		{"## An operator as a whole", `^Reason[A-Z]`, []string{"../pkg/engine/state"}},
 	} {
 		t.Run(test.heading, func(t *testing.T) {

@@ -20,22 +20,22 @@ import (
 // Reasons of events about what was done. An event about a state has the state's word as reason, one about a failure the
 // failure's.
 const (
-	// ReasonCreated: a downstream was created.
-	ReasonCreated = "Created"
-	// ReasonUpdated: a downstream was changed because its desired state has changed.
-	ReasonUpdated = "Updated"
-	// ReasonRepaired: the drift of a downstream was corrected.
-	ReasonRepaired = "Repaired"
-	// ReasonDeleted: a downstream was deleted.
-	ReasonDeleted = "Deleted"
-	// ReasonReleased: a downstream was kept, without our marks.
-	ReasonReleased = "Released"
-	// ReasonFieldKept: a field was removed from the template, and stays because another manager owns it too.
-	ReasonFieldKept = "FieldKept"
-	// ReasonNewRandomValue: a generated value was made anew though the upstream had one, which is lost.
-	ReasonNewRandomValue = "NewRandomValue"
-	// ReasonInvalid: a rule refuses the upstream.
-	ReasonInvalid = "Invalid"
+	// EventCreated: a downstream was created.
+	EventCreated = "Created"
+	// EventUpdated: a downstream was changed because its desired state has changed.
+	EventUpdated = "Updated"
+	// EventRepaired: the drift of a downstream was corrected.
+	EventRepaired = "Repaired"
+	// EventDeleted: a downstream was deleted.
+	EventDeleted = "Deleted"
+	// EventReleased: a downstream was kept, without our marks.
+	EventReleased = "Released"
+	// EventFieldKept: a field was removed from the template, and stays because another manager owns it too.
+	EventFieldKept = "FieldKept"
+	// EventNewRandomValue: a generated value was made anew though the upstream had one, which is lost.
+	EventNewRandomValue = "NewRandomValue"
+	// EventInvalid: a rule refuses the upstream.
+	EventInvalid = "Invalid"
 )
 
 // Reporter reports about one upstream.
@@ -121,7 +121,7 @@ func (p Reporter) warnOf(reason, part, text string) {
 // Created reports an object that was created.
 func (p Reporter) Created(o operator.Outcome) {
 	p.logWrite("created", o, nil)
-	p.Event(false, ReasonCreated, "Create", "%s created", what(p.Settings, o))
+	p.Event(false, EventCreated, "Create", "%s created", what(p.Settings, o))
 }
 
 // LostValues reports values of a Secret that are lost.
@@ -130,14 +130,14 @@ func (p Reporter) LostValues(o operator.Outcome) {
 		return
 	}
 	logging.Warn(p.Log, "values of a Secret are lost", "upstream", p.Ref.String(), "target", o.Target.String(), "why", o.LostValues)
-	p.Event(true, ReasonNewRandomValue, "Create", "%s: %s", what(p.Settings, o), o.LostValues)
+	p.Event(true, EventNewRandomValue, "Create", "%s: %s", what(p.Settings, o), o.LostValues)
 }
 
 // BeforeCreated reports that the object of deletion.before was created.
 func (p Reporter) BeforeCreated(o operator.Outcome) {
 	p.Log.Info("created", "upstream", p.Ref.String(), "downstream", operator.BeforeName, "kind", p.Settings.Config.Deletion.Before.Kind,
 		"target", o.Target.String(), "why", "the upstream is being deleted, and deletion.before comes first")
-	p.Event(false, ReasonCreated, "Create", "%s %s created: deletion.before", p.Settings.Config.Deletion.Before.Kind, o.Target)
+	p.Event(false, EventCreated, "Create", "%s %s created: deletion.before", p.Settings.Config.Deletion.Before.Kind, o.Target)
 }
 
 // Deletion reports the progress of deletion.before and what holds a deletion, when that begins. What the status contained before
@@ -190,7 +190,7 @@ func (p Reporter) Updated(o operator.Outcome, changed []drift.Difference) {
 		}
 	}
 	p.logWrite("updated", o, changed)
-	p.Event(false, ReasonUpdated, "Apply", "%s updated: %s", what(p.Settings, o), o.Message)
+	p.Event(false, EventUpdated, "Apply", "%s updated: %s", what(p.Settings, o), o.Message)
 }
 
 // Repaired reports an apply that corrected drift.
@@ -200,7 +200,7 @@ func (p Reporter) Repaired(o operator.Outcome, changed []drift.Difference) {
 	if len(changed) > 0 {
 		text = drift.Explain(changed, p.Settings.Config.Conventions.FieldManager)
 	}
-	p.Event(true, ReasonRepaired, "Apply", "%s repaired: %s", what(p.Settings, o), text)
+	p.Event(true, EventRepaired, "Apply", "%s repaired: %s", what(p.Settings, o), text)
 }
 
 // Drifted reports drift that is left as it is.
@@ -213,20 +213,20 @@ func (p Reporter) Drifted(o operator.Outcome, explained string) {
 // Deleted reports an object that was deleted.
 func (p Reporter) Deleted(o operator.Outcome) {
 	p.logWrite("deleted", o, nil)
-	p.Event(false, ReasonDeleted, "Delete", "%s deleted: %s", what(p.Settings, o), o.Message)
+	p.Event(false, EventDeleted, "Delete", "%s deleted: %s", what(p.Settings, o), o.Message)
 }
 
 // Released reports an object that is kept, without our marks.
 func (p Reporter) Released(o operator.Outcome) {
 	p.logWrite("released", o, nil)
-	p.Event(false, ReasonReleased, "Release", "%s released: %s", what(p.Settings, o), o.Message)
+	p.Event(false, EventReleased, "Release", "%s released: %s", what(p.Settings, o), o.Message)
 }
 
 // LostFields reports fields that should have gone with the template and stay.
 func (p Reporter) LostFields(o operator.Outcome, lost []drift.CoOwnedField) {
 	for _, f := range lost {
 		path := p.Settings.Downstreams[o.Downstream].Words.Path(f.Path.String())
-		p.Event(true, ReasonFieldKept, "Apply", "%s: %s is no longer in the template but stays, because %s owns it too", what(p.Settings, o), path, f.Manager)
+		p.Event(true, EventFieldKept, "Apply", "%s: %s is no longer in the template but stays, because %s owns it too", what(p.Settings, o), path, f.Manager)
 		logging.Warn(p.Log, "a field removed from the template stays", "upstream", p.Ref.String(), "target", o.Target.String(), "field", path, "manager", f.Manager)
 	}
 }
@@ -274,8 +274,8 @@ func (p Reporter) invalid(u *memory.Upstream, old bool) (now []string) {
 	for _, f := range u.Desired().Invalid {
 		now = append(now, f)
 		if !old && !strings.Contains(u.Steps.Reported, f) {
-			p.Event(true, ReasonInvalid, "Validate", "%s", f)
-			p.warnOf(ReasonInvalid, "spec", f)
+			p.Event(true, EventInvalid, "Validate", "%s", f)
+			p.warnOf(EventInvalid, "spec", f)
 		}
 	}
 	return now
