@@ -20,12 +20,12 @@ const (
 
 // notYet are the figures over their limits: each may only fall, and one that has come below its limit leaves the list.
 var notYet = map[string]int{
-	"pkg/reconcile: circle":                    33,
+	"pkg/reconcile: circle":                    30,
 	"pkg/reconcile: fields of Reconciler":      34,
-	"pkg/reconcile: lines":                     4500,
+	"pkg/reconcile: lines":                     4000,
 	"pkg/reconcile: links":                     6,
 	"pkg/reconcile: methods of Reconciler":     76,
-	"pkg/reconcile: methods of reconciliation": 117,
+	"pkg/reconcile: methods of reconciliation": 95,
 }
 
 // Packages have rooms: no large circle of files, no type or struct that holds everything, no package that is many.

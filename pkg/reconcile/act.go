@@ -27,18 +27,10 @@ func (r *reconciliation) act(ctx context.Context, d *operator.Decision, in opera
 		}
 	}
 	acted = r.removeLeftovers(ctx, d, in) || acted
-	if d.Finalizer == operator.FinalizerRemove && len(r.failures) == 0 && !r.upstreamFailed && !r.outOfTime {
+	if d.Finalizer == operator.FinalizerRemove && len(r.failures) == 0 && !r.HasFailed && !r.outOfTime {
 		acted = r.removeUnneededFinalizer(ctx, in) || acted
 	}
 	return acted
-}
-
-// writeFinalizer adds the finalizer, or puts it in the place of the previous one. It returns false if that failed.
-func (r *reconciliation) writeFinalizer(ctx context.Context, what operator.FinalizerAction) bool {
-	if what == operator.FinalizerSwap {
-		return r.swapFinalizer(ctx)
-	}
-	return r.addFinalizer(ctx)
 }
 
 // removeLeftovers deletes or releases objects at no target. One of several objects that cannot be removed, or created, does not keep the

@@ -17,6 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/act"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
+	"github.com/corollary-dev/corollary/pkg/reconcile/write"
 )
 
 // gatherBefore gathers what is known about the deletion.before object.
@@ -184,7 +185,7 @@ func (r *reconciliation) readUpstream(ctx context.Context) error {
 	case up.GetUID() != r.Upstream.GetUID():
 		return apply.ErrGone
 	}
-	r.Upstream = withoutManagedFields(up)
+	r.Upstream = write.WithoutManagedFields(up)
 	r.Memory.WroteUpstream(up, false)
 	r.Memory.Before.Edit().IsUpstreamRead = true
 	return nil
@@ -222,7 +223,7 @@ func (r *reconciliation) actBefore(ctx context.Context, d *operator.Decision, in
 func (r *reconciliation) recordBefore(ctx context.Context, d *operator.Decision, in operator.Input) bool {
 	r.reportDeletion(ctx, *d)
 	have, want := r.Pipeline.RecordedBefore(r.Upstream), decide.BeforeRecord(r.Pipeline.Settings, *d.Before)
-	if r.upstreamFailed || have == nil || have.State != want.State || have.UID != want.UID || have.ObjectName != want.ObjectName {
+	if r.HasFailed || have == nil || have.State != want.State || have.UID != want.UID || have.ObjectName != want.ObjectName {
 		return false
 	}
 	if d.Before.State == operator.StateCreate {
@@ -309,7 +310,7 @@ func (r *reconciliation) cannotCreateBefore() bool {
 // failBefore records a failed request for the object. It is retried with growing delay.
 func (r *reconciliation) failBefore(o operator.Outcome, err error) {
 	f, m := act.Classify(err, r.Pipeline.Before.Object.Words), r.Memory.Before.Edit()
-	r.minRetry = max(r.minRetry, f.RetryAfter)
+	r.MinRetry = max(r.MinRetry, f.RetryAfter)
 	m.Failure, m.Failed = &operator.Failure{Reason: f.Reason, Message: f.Message}, o.Action
 	r.notifyObserver(func(to Observer) { to.Failed(operator.BeforeIndex, *m.Failure) })
 	r.delay(&m.Retry)

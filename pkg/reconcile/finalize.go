@@ -6,7 +6,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/canonical"
@@ -15,32 +14,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
-
-func (r *reconciliation) addFinalizer(ctx context.Context) bool {
-	r.lostUpstreams.noteFinalizer(r.Upstream.GetUID(), r.Began)
-	up, err := r.API.AddFinalizer(ctx, r.UpstreamTarget(r.Ref), r.Upstream, r.Pipeline.Config.Conventions.Finalizer)
-	if err != nil {
-		r.failUpstream("adding the finalizer", err)
-		return false
-	}
-	r.wroteFinalizer(up)
-	return true
-}
-
-// finalizerChange is the change that the finalizer of the upstream can have next; wroteFinalizer counts that it was made, and takes over the upstream as returned.
-func (r *reconciliation) finalizerChange() string {
-	if r.HasFinalizer() {
-		return "remove"
-	}
-	return "add"
-}
-
-func (r *reconciliation) wroteFinalizer(up *unstructured.Unstructured) {
-	r.Log.V(1).Info("finalizer written", "upstream", r.Ref.String(), "finalizers", up.GetFinalizers())
-	r.Memory.Contests.Edit().Finalizers.Write(r.Memory.Cause(), r.finalizerChange(), r.spacing(), r.Began)
-	r.Upstream = withoutManagedFields(up)
-	r.Memory.WroteUpstream(up, false)
-}
 
 // removeUnneededFinalizer removes the finalizer from an upstream that no longer needs it. Objects that the status records and
 // the cache does not show are read first: the cache may lag, and without the finalizer nothing would keep the upstream until
@@ -65,23 +38,6 @@ func (r *reconciliation) removeUnneededFinalizer(ctx context.Context, in operato
 		return true
 	}
 	return r.removeFinalizer(ctx)
-}
-
-// removeFinalizer removes the finalizer, if it exists. Of an upstream that is gone, there is nothing to remove.
-func (r *reconciliation) removeFinalizer(ctx context.Context) bool {
-	if r.upstreamGone {
-		return true
-	}
-	up, err := r.API.RemoveFinalizer(ctx, r.UpstreamTarget(r.Ref), r.Upstream, r.Pipeline.Config.Conventions.Finalizers()...)
-	switch {
-	case errors.Is(err, apply.ErrGone):
-		return true
-	case err != nil:
-		r.failUpstream("removing the finalizer", err)
-		return false
-	}
-	r.wroteFinalizer(up)
-	return true
 }
 
 // finalize handles an upstream that is being deleted: first deletion.before, if the config has it; then the objects with the
@@ -204,7 +160,7 @@ func (r *reconciliation) actDeletion(ctx context.Context, d *operator.Decision, 
 func (r *reconciliation) reportHeld(ctx context.Context, d operator.Decision) time.Duration {
 	r.tally().Verdict(r.Memory, r.reportDeletion(ctx, d))
 	r.reporter().Deletion(r.Memory, d, r.failures, r.reportedBefore)
-	if len(r.failures) > 0 || r.upstreamFailed {
+	if len(r.failures) > 0 || r.HasFailed {
 		return r.retryLater()
 	}
 	if r.outOfTime {
@@ -219,7 +175,7 @@ func (r *reconciliation) reportHeld(ctx context.Context, d operator.Decision) ti
 		}
 		after = minNonZero(h.RequeueAfter, m.Retry.Wait(r.Memory.Cause(), r.Began))
 	}
-	after = minNonZero(after, r.statusDelay)
+	after = minNonZero(after, r.StatusDelay)
 	if !r.TrustedUntil.IsZero() {
 		after = minNonZero(after, r.TrustedUntil.Sub(r.Began))
 	}
@@ -241,9 +197,26 @@ func (r *reconciliation) reportDeletion(ctx context.Context, d operator.Decision
 		failed[operator.BeforeIndex] = f
 	}
 	report := report.Deletion(r.Pipeline.Settings, r.Upstream, d, failed, r.Unrecorded(), metav1.NewTime(r.Began))
-	report, _ = r.writeReport(ctx, report, func() canonical.Sum { return r.causeOfDeletion(report) })
+	report, _ = r.WriteReport(ctx, report, func() canonical.Sum { return r.CauseOfDeletion(report) })
 	if report.Verdict.Reason == "" { // there is nothing left to report on but a request that failed
 		return status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
 	}
 	return report.Verdict
+}
+
+// writeFinalizer adds the finalizer, or puts it in the place of the previous one. It returns false if that failed.
+func (r *reconciliation) writeFinalizer(ctx context.Context, what operator.FinalizerAction) bool {
+	doing, err := r.WriteFinalizer(ctx, what)
+	if err != nil {
+		r.failUpstream(doing, err)
+	}
+	return err == nil
+}
+
+func (r *reconciliation) removeFinalizer(ctx context.Context) bool {
+	err := r.RemoveFinalizer(ctx)
+	if err != nil {
+		r.failUpstream("removing the finalizer", err)
+	}
+	return err == nil
 }

@@ -21,9 +21,8 @@ func (r *reconciliation) gather(ctx context.Context) operator.Input {
 	r.TrustedUntil = time.Time{}
 	r.TrustTerminating()
 	r.Memory.ConfirmCreated(func(m memory.Place) bool { return r.Cache.Live(m.Downstream, m.At) != nil })
-	finalizers := r.Memory.Contests.Get().Finalizers
 	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(), Health: r.Pipeline.Health(r.Upstream, r.Memory.Desired(), r.InputsRead), Selected: r.Selected, HasFinalizer: r.HasFinalizer(), HasPreviousFinalizer: marks.HasPreviousFinalizer(r.Pipeline.Settings, r.Upstream),
-		FinalizerSpaced: finalizers.Wait(r.Memory.Cause(), r.finalizerChange(), r.spacing(), r.Began), Now: r.Began, Unread: r.Unread}
+		FinalizerSpaced: r.FinalizerSpaced(), Now: r.Began, Unread: r.Unread}
 	recorded := r.Recorded()
 	if !r.Selected {
 		in.SelectionErr = r.Pipeline.Match(r.Upstream).Err

@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
+	"github.com/corollary-dev/corollary/pkg/reconcile/write"
 )
 
 // handover is what a session knows about another process that was the leader before, while this one was a standby. The watches
@@ -98,6 +99,6 @@ func (r *reconciliation) ensureLatest(ctx context.Context, d *operator.Decision)
 		return 0, nil
 	}
 	r.Log.Info("the watch lags: using a newer version of the upstream, which another process may have acted on", "upstream", r.Ref.String())
-	r.Memory.WroteUpstream(withoutManagedFields(up), false)
+	r.Memory.WroteUpstream(write.WithoutManagedFields(up), false)
 	return time.Millisecond, nil
 }

@@ -20,7 +20,7 @@ func (r *reconciliation) noteCountedInSync(ctx context.Context, d operator.Decis
 		return
 	}
 	report := r.Pipeline.Report(ctx, r.Upstream, r.InputsRead(), r.Memory.Desired(), r.results(d), nil, r.Unrecorded(), metav1.NewTime(r.Began))
-	if report.Status != nil && len(report.Dropped) == 0 && !report.TookTooLong && !r.needsStatusWrite(report) {
+	if report.Status != nil && len(report.Dropped) == 0 && !report.TookTooLong && !r.NeedsWrite(report) {
 		r.noteInSync(ctx, d, report.Verdict, r.nextReconciliation(d))
 	}
 }

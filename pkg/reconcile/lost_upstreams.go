@@ -119,7 +119,7 @@ func (r *Reconciler) cleanUpLost(ctx context.Context, ref operator.Ref) (after t
 func (r *Reconciler) finalizeLost(ctx context.Context, ref operator.Ref, last *unstructured.Unstructured) (after time.Duration, done bool) {
 	l := r.newReconciliation(ref, last)
 	defer l.releaseSlot()
-	l.upstreamGone = true
+	l.IsGone = true
 	acting, leave, ok := l.enterShard(ctx)
 	defer leave()
 	if !ok {

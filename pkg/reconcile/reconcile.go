@@ -23,6 +23,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
 	"github.com/corollary-dev/corollary/pkg/reconcile/read"
+	"github.com/corollary-dev/corollary/pkg/reconcile/write"
 )
 
 // maxRounds bounds how often one reconciliation decides again after acting. It is enough for a create, the result of a probe, a
@@ -32,7 +33,7 @@ const maxRounds = 5
 // reconciliation is one reconcile of one upstream.
 type reconciliation struct {
 	*Reconciler
-	*read.Reader
+	*write.Writer
 	// unknown: a match condition could not be evaluated, so nobody knows whether it is an upstream.
 	unknown bool
 	// failures are by the index of the desired object; backingOff marks those that failed before and still wait.
@@ -40,20 +41,12 @@ type reconciliation struct {
 	failures   map[int]*operator.Failure
 	backingOff map[int]bool
 	unremoved  map[types.UID]bool
-	// upstreamFailed is true if a request for the upstream itself failed.
-	upstreamFailed bool
-	// minRetry is the longest Retry-After of the API server.
-	minRetry time.Duration
-	// statusDelay is how long the status waits because our writes to it do not last; contestedBy says why.
-	statusDelay time.Duration
-	contestedBy string
 	// unwatched is true if the watch does not show the deletion.before object.
 	unwatched bool
 	// reportedBefore is the state of deletion.before in the status when this reconciliation began.
 	reportedBefore string
-	// finalized is true once the finalizer is removed. upstreamGone is true for an upstream that no longer exists: see lostUpstreams.
-	finalized    bool
-	upstreamGone bool
+	// finalized is true once the finalizer is removed.
+	finalized bool
 	// hasSlot: the reconciliation holds one of the render slots for expensive upstreams; noSlot: it found none. begun is true
 	// once a reconciliation without a slot would lose work, so that it waits for one.
 	hasSlot, noSlot, begun bool
@@ -168,8 +161,8 @@ func (r *reconciliation) gatherAll(ctx context.Context) operator.Input {
 	if slices.ContainsFunc(in.Leftovers, func(own operator.Owned) bool { return read.IsHolder(r.Pipeline.Settings, own) }) {
 		var err error
 		if in.Forgotten, err = r.FindContents(ctx, in.Leftovers); err != nil {
-			r.reportFailure("reading an object of a downstream that the config no longer has", err)
-			r.upstreamFailed = true
+			r.ReportFailure("reading an object of a downstream that the config no longer has", err)
+			r.HasFailed = true
 		}
 	}
 	r.keepTerminating(ctx, in)
@@ -247,12 +240,19 @@ func (r *Reconciler) newReconciliation(ref operator.Ref, up *unstructured.Unstru
 		begun: r.isCounting()}
 	sources := observe.Sources{Pipeline: r.Pipeline, Cache: r.Cache, Removals: &r.removals, Cascades: &r.cascades, Readers: &r.readers, AcquireSlot: l.acquireSlot}
 	st := &observe.State{Sources: sources, Ref: ref, Upstream: up, Memory: r.memory.Recall(key, up.GetUID()), Began: r.time()}
-	l.Reader = &read.Reader{State: st, API: r.Client, Lookup: r.Kinds, LiveOf: func(d *operator.Downstream, obj *unstructured.Unstructured) (*drift.Live, error) {
+	reader := &read.Reader{State: st, API: r.Client, Lookup: r.Kinds, Fail: l.failWith, FailureOf: l.failureOf}
+	reader.LiveOf = func(d *operator.Downstream, obj *unstructured.Unstructured) (*drift.Live, error) {
 		return l.actor(operator.Input{}).LiveOf(d, obj)
-	}, Fail: l.failWith, FailUpstream: func(doing string, err error) {
+	}
+	reader.FailUpstream = func(doing string, err error) {
 		l.failUpstream(doing, err)
-		l.upstreamFailed = true
-	}, FailureOf: l.failureOf}
+		l.HasFailed = true
+	}
+	session := write.Session{Log: r.Log, Operator: r.Name, Host: r.Host, Unstorable: &r.unstorable, Dropped: &r.droppedReported}
+	l.Writer = &write.Writer{Reader: reader, Session: session,
+		EnsureLatest:    func(ctx context.Context) (time.Duration, error) { return l.ensureLatest(ctx, &operator.Decision{}) },
+		OnReport:        func(report report.Report) { l.notifyObserver(func(to Observer) { to.Reported(report) }) },
+		BeforeFinalizer: func() { r.lostUpstreams.noteFinalizer(up.GetUID(), l.Began) }}
 	l.Memory.ClearInSync()
 	l.Memory.RenderSlowAgain(l.Began)
 	return l
@@ -343,7 +343,7 @@ func (r *Reconciler) forget(ref operator.Ref) {
 	if rec := r.memory.Peek(ref); rec != nil {
 		r.tally().Forget(rec)
 		r.readers.Move(ref, rec.Inputs().Refs, nil)
-		r.unstorable.forget(ref)
+		r.unstorable.Forget(ref)
 		r.awaited.set(ref, nil)
 		r.memory.Forget(ref)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
 	"github.com/corollary-dev/corollary/pkg/reconcile/read"
+	"github.com/corollary-dev/corollary/pkg/reconcile/write"
 )
 
 // Reconciler brings the downstreams of one operator to their desired state, one upstream at a time: from what a Cache shows, by
@@ -56,7 +57,7 @@ type Reconciler struct {
 	readers         observe.Readers
 	awaited         awaited
 	removals        memory.Removals
-	unstorable      unstorable
+	unstorable      write.Unstorable
 	shared          shared
 	cascades        departures.Cascades
 	lost            lostWatches

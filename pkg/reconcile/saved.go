@@ -16,7 +16,7 @@ import (
 func (r *reconciliation) hold(ctx context.Context) time.Duration {
 	if r.Host.GuardWaits() {
 		report := report.Held(r.Pipeline.Settings, r.Upstream, r.Unrecorded(), metav1.NewTime(r.Began))
-		r.writeReport(ctx, report, func() canonical.Sum { return r.causeOf(nil, nil) })
+		r.WriteReport(ctx, report, func() canonical.Sum { return r.CauseOf(nil, nil) })
 	}
 	return minNonZero(r.save(ctx), r.nextForUpstream())
 }
@@ -24,11 +24,10 @@ func (r *reconciliation) hold(ctx context.Context) time.Duration {
 // save keeps the deletion of an upstream, of which all else is left as it is, from losing what the config keeps: guard holds what changes
 // downstreams, not what saves them. It returns after how long to try again.
 func (r *reconciliation) save(ctx context.Context) time.Duration {
-	finalizers := r.Memory.Contests.Get().Finalizers
 	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(), HasFinalizer: r.HasFinalizer(), Leftovers: r.WithUnseen(r.FindLeftovers(nil, r.OwnedByDownstream())),
-		FinalizerSpaced: finalizers.Wait(r.Memory.Cause(), r.finalizerChange(), r.spacing(), r.Began)}
+		FinalizerSpaced: r.FinalizerSpaced()}
 	d := decide.Save(r.Pipeline.Settings, in)
-	if d.Finalizer == operator.FinalizerAdd && !r.addFinalizer(ctx) {
+	if d.Finalizer == operator.FinalizerAdd && !r.writeFinalizer(ctx, d.Finalizer) {
 		return r.retryLater()
 	}
 	if r.removeLeftovers(ctx, &d, in); len(r.failures) > 0 {

@@ -63,7 +63,7 @@ func (r *Reconciler) NoteDownstreamGone(i int, ref operator.Ref, uid types.UID) 
 // RetryRefused forgets which values of status fields the API server refused, since the kind may have changed, and returns the
 // upstreams that had some, of a namespace or of all if it is empty.
 func (r *Reconciler) RetryRefused(namespace string) []operator.Ref {
-	return r.unstorable.expire(namespace)
+	return r.unstorable.Expire(namespace)
 }
 
 // ReadersOf lists the upstreams that read an object of input i, whether it exists or not. states are the object before and after a

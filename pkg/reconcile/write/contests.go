@@ -1,4 +1,4 @@
-package reconcile
+package write
 
 import (
 	"context"
@@ -32,12 +32,12 @@ func statusDigest(s *operator.Settings, want map[string]any) string {
 	return string(sum[:])
 }
 
-// causeOf is the digest of what the status follows from, without what its write changes. Messages are left out: they may quote
+// CauseOf is the digest of what the status follows from, without what its write changes. Messages are left out: they may quote
 // the status.
-func (r *reconciliation) causeOf(results []operator.Result, leftovers []operator.Outcome) canonical.Sum {
-	others := canonical.Digest(report.OthersStatus(r.Pipeline.Settings, r.Upstream))
-	because := r.Memory.Cause()
-	cause := []any{string(because[:]), string(r.InputsDigest[:]), string(others[:])}
+func (w *Writer) CauseOf(results []operator.Result, leftovers []operator.Outcome) canonical.Sum {
+	others := canonical.Digest(report.OthersStatus(w.Pipeline.Settings, w.Upstream))
+	because := w.Memory.Cause()
+	cause := []any{string(because[:]), string(w.InputsDigest[:]), string(others[:])}
 	for _, result := range results {
 		item := []any{string(result.Outcome.State), result.Unseen}
 		if result.Failure != nil {
@@ -57,9 +57,9 @@ func (r *reconciliation) causeOf(results []operator.Result, leftovers []operator
 	return canonical.Digest(cause)
 }
 
-// causeOfDeletion is causeOf for an upstream that is being deleted, whose status does not depend on itself.
-func (r *reconciliation) causeOfDeletion(report report.Report) canonical.Sum {
-	because := r.Memory.Cause()
+// CauseOfDeletion is causeOf for an upstream that is being deleted, whose status does not depend on itself.
+func (w *Writer) CauseOfDeletion(report report.Report) canonical.Sum {
+	because := w.Memory.Cause()
 	cause := []any{string(because[:])}
 	for _, f := range report.Facts {
 		cause = append(cause, f.Name, f.Reason, f.Message)
@@ -68,14 +68,14 @@ func (r *reconciliation) causeOfDeletion(report report.Report) canonical.Sum {
 }
 
 // statusContenders says why writes of the status do not last.
-func (r *reconciliation) statusContenders(wanted report.Report, saying string) string {
-	if c := r.Memory.Contests.Get().Status; saying == c.Written {
+func (w *Writer) statusContenders(wanted report.Report, saying string) string {
+	if c := w.Memory.Contests.Get().Status; saying == c.Written {
 		if c.Writers == "" {
 			return "another writer keeps overwriting the status; it is written with growing delay"
 		}
 		return fmt.Sprintf("another writer keeps overwriting the status; it is written with growing delay: its fields are written by %s", c.Writers)
 	}
-	fields := report.ChangedFields(r.Pipeline.Settings, r.Upstream, wanted.Status)
+	fields := report.ChangedFields(w.Pipeline.Settings, w.Upstream, wanted.Status)
 	if len(fields) == 0 {
 		return "each write of the status changes the desired status; it is written with growing delay"
 	}
@@ -83,12 +83,12 @@ func (r *reconciliation) statusContenders(wanted report.Report, saying string) s
 }
 
 // findStatusWriters reads who overwrites the status, before our write takes the fields back, once that is contested.
-func (r *reconciliation) findStatusWriters(ctx context.Context, saying string) {
-	if !r.Memory.Contests.Get().Status.IsContested(saying) {
+func (w *Writer) findStatusWriters(ctx context.Context, saying string) {
+	if !w.Memory.Contests.Get().Status.IsContested(saying) {
 		return
 	}
-	if up, err := r.API.Get(ctx, r.UpstreamTarget(r.Ref)); err == nil {
-		r.Memory.Contests.Edit().Status.Writers = statusWriters(up, r.Pipeline.Config.Conventions.FieldManager)
+	if up, err := w.API.Get(ctx, w.target()); err == nil {
+		w.Memory.Contests.Edit().Status.Writers = statusWriters(up, w.Pipeline.Config.Conventions.FieldManager)
 	}
 }
 
