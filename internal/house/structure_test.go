@@ -21,10 +21,9 @@ const (
 // notYet are the figures over their limits: each may only fall, and one that has come below its limit leaves the list.
 var notYet = map[string]int{
 	"pkg/reconcile: circle":                    30,
-	"pkg/reconcile: fields of Reconciler":      34,
 	"pkg/reconcile: lines":                     4000,
 	"pkg/reconcile: links":                     6,
-	"pkg/reconcile: methods of Reconciler":     76,
+	"pkg/reconcile: methods of Reconciler":     75,
 	"pkg/reconcile: methods of reconciliation": 95,
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	reports "github.com/corollary-dev/corollary/pkg/reconcile/events"
 )
 
 // caseRun runs one case: a cluster in memory at a point in time, and the reconciler of `corollary run` for it.
@@ -51,9 +52,9 @@ func (c *testCase) newRun(compiled compile.Compiled, known *caseKinds, upstream 
 	w.cache = &cache{testCase: c, pipeline: compiled.Pipeline, cluster: w.cluster}
 	watch := compiled.Pipeline.Config.Watch
 	w.reconciler = &reconcile.Reconciler{
-		Name: compiled.Pipeline.Name, Pipeline: compiled.Pipeline, Log: logr.Discard(), Recorder: &events.FakeRecorder{},
+		Operator: reports.Operator{Name: compiled.Pipeline.Name, Log: logr.Discard(), Recorder: &events.FakeRecorder{}}, Pipeline: compiled.Pipeline,
 		Client: apply.New(w.client, compiled.Pipeline.Config.Conventions.FieldManager), Cache: w.cache,
-		Kinds: known, Host: host{}, Selector: labels.Everything(), Now: func() time.Time { return now },
+		Kinds: known, Host: host{}, Selection: reconcile.Selection{Selector: labels.Everything()}, Now: func() time.Time { return now },
 	}
 	if watch.LabelSelector != nil {
 		if w.reconciler.Selector, err = metav1.LabelSelectorAsSelector(watch.LabelSelector); err != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
+	"github.com/corollary-dev/corollary/pkg/reconcile/events"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
 
@@ -53,9 +54,9 @@ func newSession(g *generation, p *compile.Pipeline) *session {
 	observe := apply.WithObserver(func(verb, resource string, code int) { metrics.CountRequest(g.operator.name, verb, resource, code) })
 	s := &session{engine: g.engine, operator: g.operator, generation: g, pipeline: p, cache: informers.NewCache(p.Renderer), pool: work.NewPool(g.engine.options.Workers)}
 	s.reconciler = &reconcile.Reconciler{
-		Name: g.operator.name, Pipeline: p, Cache: s.cache, Kinds: g.engine.absences, Host: s, Log: g.operator.log, Recorder: g.engine.recorderOf(g),
-		Client:   apply.New(g.engine.connectionsOf(g).Objects(g.acting), p.Config.Conventions.FieldManager, observe),
-		SlotWait: g.engine.options.DrainTimeout, Counting: func() bool { return s.pool.Is(work.Counting) },
+		Operator: events.Operator{Name: g.operator.name, Log: g.operator.log, Recorder: g.engine.recorderOf(g)}, Pipeline: p, Cache: s.cache, Kinds: g.engine.absences, Host: s,
+		Client: apply.New(g.engine.connectionsOf(g).Objects(g.acting), p.Config.Conventions.FieldManager, observe),
+		Slots:  reconcile.Slots{RenderSlots: g.engine.renderSlots, SlotWait: g.engine.options.DrainTimeout}, Counting: func() bool { return s.pool.Is(work.Counting) },
 	}
 	s.shards = g.engine.shards.ShardsOf(loading.Session{
 		Operator: g.operator.name, Loaded: s.cache.HasLoaded, Fails: s.cache.CannotLoad, Acts: func() bool { return s.pool.Is(work.Acting) },
@@ -108,7 +109,6 @@ func (s *session) ReportShared(note, upstream string) {
 // serve watches and reconciles until ctx is done or a kind goes; then it returns the reason.
 func (g *generation) serve(ctx context.Context, p *compile.Pipeline) error {
 	s, before := newSession(g, p), !g.engine.electedAlready()
-	s.reconciler.RenderSlots = g.engine.renderSlots
 	last := g.setSession(s)
 	if last != nil {
 		s.writeBack.Inherit(last.writeBack)

@@ -80,7 +80,7 @@ func (r *reconciliation) fail(o operator.Outcome, err error) {
 
 // actor carries out what was decided from in.
 func (r *reconciliation) actor(in operator.Input) *act.Actor {
-	return &act.Actor{Reporter: r.reporter(), Client: r.API, In: in, Memory: r.Memory, Removals: &r.removals, Now: r.Began, Spacing: r.spacing(),
+	return &act.Actor{Reporter: r.reporter(), Client: r.API, In: in, Memory: r.Memory, Removals: &r.memory.Removals, Now: r.Began, Spacing: r.spacing(),
 		Document: func(k int, live *drift.Live) (map[string]any, error) { return r.document(in.Desired, k, live) },
 		Cascade:  r.Cascade(), Propagation: r.propagation(), IsSharded: r.Shards != nil, LacksShard: r.lacksShard}
 }

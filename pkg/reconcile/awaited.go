@@ -17,6 +17,12 @@ type awaited struct {
 	objects  map[operator.Ref][]operator.Ref // of each upstream
 }
 
+// others is what is known of objects of others.
+type others struct {
+	awaited awaited
+	shared  shared
+}
+
 // set replaces the objects that an upstream waits for. It reports whether it did not wait for one of them before.
 func (a *awaited) set(upstream operator.Ref, objects []operator.Ref) (added bool) {
 	a.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/canonical"
@@ -15,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
+	"github.com/corollary-dev/corollary/pkg/reconcile/departures"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -124,4 +126,32 @@ func (r *Reconciler) StandBy(ctx context.Context, ref operator.Ref) time.Duratio
 		}
 	}
 	return time.Duration(r.Pipeline.Config.Retry.MaxDelay)
+}
+
+// Selection is what upstreams a process selects.
+type Selection struct {
+	// Selector selects upstreams, NamespaceSelector their namespaces; nil if the config has none.
+	Selector          labels.Selector
+	NamespaceSelector labels.Selector
+	ReportsLeftovers  bool // for a survey, which reports leftovers of upstreams that are not selected
+}
+
+// isLike reports whether two select namespaces, by the same labels.
+func (s *Selection) isLike(other *Selection) bool {
+	a, b := s.NamespaceSelector, other.NamespaceSelector
+	return a != nil && b != nil && a.String() == b.String()
+}
+
+// leaving is what is known of upstreams that go.
+type leaving struct {
+	cascades      departures.Cascades
+	deselected    departures.Deselected
+	leftBehind    departures.LeftBehind
+	lostUpstreams lostUpstreams
+}
+
+// inherit takes over which upstreams an ended session saw leaving, and how they are deleted; isLike: it selected namespaces alike.
+func (l *leaving) inherit(before *leaving, isLike bool) {
+	l.deselected.Inherit(&before.deselected, isLike)
+	l.cascades.Inherit(&before.cascades)
 }

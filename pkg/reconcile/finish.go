@@ -215,5 +215,5 @@ func statesOf(results []operator.Result) []memory.State {
 
 // reporter reports what happens to the upstream.
 func (r *reconciliation) reporter() events.Reporter {
-	return events.Reporter{Log: r.Log, Recorder: r.Recorder, Settings: r.Pipeline.Settings, Operator: r.Name, Ref: r.Ref, Upstream: r.Upstream}
+	return events.Reporter{Operator: r.Operator, Settings: r.Pipeline.Settings, Ref: r.Ref, Upstream: r.Upstream}
 }

@@ -26,6 +26,12 @@ type handover struct {
 	number int
 }
 
+// lag is what is known of how far the watches of upstreams lag.
+type lag struct {
+	lost     lostWatches
+	handover handover
+}
+
 // ActAfter is called if this process acts after another one. version is a resourceVersion of the upstreams later than any that
 // the other one acted on; empty if it is unknown.
 func (r *Reconciler) ActAfter(version string) {

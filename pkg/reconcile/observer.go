@@ -23,3 +23,11 @@ func (r *Reconciler) notifyObserver(call func(Observer)) {
 		call(r.Observer)
 	}
 }
+
+// Listeners learn what is done.
+type Listeners struct {
+	// Observer is called during a reconciliation; nil: none.
+	Observer Observer
+	// Rows learns the states of rows; nil: nobody does.
+	Rows RowStates
+}

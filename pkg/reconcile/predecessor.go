@@ -21,22 +21,14 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 	if before.Pipeline.Upstream.GVR != r.Pipeline.Upstream.GVR {
 		return
 	}
-	r.deselected.Inherit(&before.deselected, selectsAlike(r, before))
-	r.cascades.Inherit(&before.cascades)
+	r.InheritLeaving(before)
 	r.findLeftBehind(before)
 	r.memory.Inherit(&before.memory, r.matchDownstreams(before.Pipeline))
 }
 
 // InheritLeaving takes over which upstreams an ended reconciler of the same operator saw leaving, and how they are deleted.
 func (r *Reconciler) InheritLeaving(last *Reconciler) {
-	r.deselected.Inherit(&last.deselected, selectsAlike(r, last))
-	r.cascades.Inherit(&last.cascades)
-}
-
-// selectsAlike reports whether two select namespaces, by the same labels.
-func selectsAlike(r, other *Reconciler) bool {
-	a, b := r.NamespaceSelector, other.NamespaceSelector
-	return a != nil && b != nil && a.String() == b.String()
+	r.leaving.inherit(&last.leaving, r.isLike(&last.Selection))
 }
 
 // predecessor is the session that works while another one counts, with the downstreams that its own have become there.

@@ -238,7 +238,7 @@ func (r *Reconciler) newReconciliation(ref operator.Ref, up *unstructured.Unstru
 	}
 	l := &reconciliation{Reconciler: r, failures: map[int]*operator.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{},
 		begun: r.isCounting()}
-	sources := observe.Sources{Pipeline: r.Pipeline, Cache: r.Cache, Removals: &r.removals, Cascades: &r.cascades, Readers: &r.readers, AcquireSlot: l.acquireSlot}
+	sources := observe.Sources{Pipeline: r.Pipeline, Cache: r.Cache, Removals: &r.memory.Removals, Cascades: &r.cascades, Readers: &r.readers, AcquireSlot: l.acquireSlot}
 	st := &observe.State{Sources: sources, Ref: ref, Upstream: up, Memory: r.memory.Recall(key, up.GetUID()), Began: r.time()}
 	reader := &read.Reader{State: st, API: r.Client, Lookup: r.Kinds, Fail: l.failWith, FailureOf: l.failureOf}
 	reader.LiveOf = func(d *operator.Downstream, obj *unstructured.Unstructured) (*drift.Live, error) {
@@ -248,7 +248,7 @@ func (r *Reconciler) newReconciliation(ref operator.Ref, up *unstructured.Unstru
 		l.failUpstream(doing, err)
 		l.HasFailed = true
 	}
-	session := write.Session{Log: r.Log, Operator: r.Name, Host: r.Host, Unstorable: &r.unstorable, Dropped: &r.droppedReported}
+	session := write.Session{Operator: r.Operator, Host: r.Host, Unstorable: &r.unstorable}
 	l.Writer = &write.Writer{Reader: reader, Session: session,
 		EnsureLatest:    func(ctx context.Context) (time.Duration, error) { return l.ensureLatest(ctx, &operator.Decision{}) },
 		OnReport:        func(report report.Report) { l.notifyObserver(func(to Observer) { to.Reported(report) }) },

@@ -1,20 +1,14 @@
 package reconcile
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/labels"
-	clientevents "k8s.io/client-go/tools/events"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
-	"github.com/corollary-dev/corollary/pkg/reconcile/departures"
+	"github.com/corollary-dev/corollary/pkg/reconcile/events"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
 	"github.com/corollary-dev/corollary/pkg/reconcile/read"
@@ -24,50 +18,31 @@ import (
 // Reconciler brings the downstreams of one operator to their desired state, one upstream at a time: from what a Cache shows, by
 // the requests of a client. What it remembers saves requests, and is not needed for correctness.
 type Reconciler struct {
-	Name     string
+	events.Operator
 	Pipeline *compile.Pipeline
 	Client   *apply.Client
 	Cache    observe.Cache
 	Kinds    read.Kinds
 	Host     Host
-	Log      logr.Logger
-	Recorder clientevents.EventRecorder
-	// Observer is called during a reconciliation; nil: none.
-	Observer Observer
-	// Rows learns the states of rows; nil: nobody does.
-	Rows RowStates
+	Listeners
 	// Shards are those for which this process acts; nil: it acts for every upstream.
 	Shards Shards
 	// Token is the fencing token of the activation, empty without one; nil: there is none.
 	Token func() string
 	// Now is the clock of decisions, retries and transitions; nil: time.Now.
 	Now func() time.Time
-	// RenderSlots limit how many upstreams that need much time or memory are rendered at once; nil: no limit. SlotWait is how
-	// long one waits for a slot.
-	RenderSlots chan struct{}
-	SlotWait    time.Duration
 	// Counting reports whether changes are counted in the place of acting; nil: they are not.
 	Counting func() bool
-	// Selector selects upstreams, NamespaceSelector their namespaces; nil if the config has none.
-	Selector          labels.Selector
-	NamespaceSelector labels.Selector
-	ReportsLeftovers  bool // for a survey, which reports leftovers of upstreams that are not selected
+	Slots
+	Selection
 
-	memory          memory.Upstreams
-	readers         observe.Readers
-	awaited         awaited
-	removals        memory.Removals
-	unstorable      write.Unstorable
-	shared          shared
-	cascades        departures.Cascades
-	lost            lostWatches
-	deselected      departures.Deselected
-	leftBehind      departures.LeftBehind
-	lostUpstreams   lostUpstreams
-	handover        handover
-	predecessor     predecessor // while it counts
-	droppedReported sync.Once
-	counted         atomic.Bool // metrics count its objects
+	memory      memory.Upstreams
+	readers     observe.Readers
+	unstorable  write.Unstorable
+	predecessor predecessor // while it counts
+	leaving
+	lag
+	others
 }
 
 func (r *Reconciler) isCounting() bool { return r.Counting != nil && r.Counting() }
@@ -105,12 +80,12 @@ type Host interface {
 
 // tally counts upstreams and objects in the metrics.
 func (r *Reconciler) tally() memory.Tally {
-	return memory.Tally{Operator: r.Name, Settings: r.Pipeline.Settings, HasCounted: &r.counted}
+	return memory.Tally{Operator: r.Name, Settings: r.Pipeline.Settings, HasCounted: &r.memory.HasCounted}
 }
 
 // ForgetObjects drops the counts of a session that has ended.
 func (r *Reconciler) ForgetObjects() {
-	if r.counted.Load() { // else those of its successor may be there
+	if r.memory.HasCounted.Load() { // else those of its successor may be there
 		counters.DropStates(r.Name)
 	}
 }

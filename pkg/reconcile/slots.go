@@ -12,6 +12,13 @@ import (
 // Upstreams whose rules or templates are expensive share a few slots of the process, so that their authors can occupy neither
 // all workers nor all memory: one without a slot gives its worker back and waits.
 
+// Slots limit how many upstreams that need much time or memory are rendered at once.
+type Slots struct {
+	RenderSlots chan struct{} // nil: no limit
+	// SlotWait is how long one waits for a slot.
+	SlotWait time.Duration
+}
+
 // NewRenderSlots makes the slots of a process: half its processors stay free for other upstreams.
 func NewRenderSlots() chan struct{} { return make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)) }
 

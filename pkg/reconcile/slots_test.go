@@ -12,7 +12,7 @@ import (
 )
 
 func TestPlaces(t *testing.T) {
-	s := &Reconciler{SlotWait: time.Minute, RenderSlots: make(chan struct{}, 1)}
+	s := &Reconciler{Slots: Slots{SlotWait: time.Minute, RenderSlots: make(chan struct{}, 1)}}
 	first, second := &reconciliation{Reconciler: s, Writer: &write.Writer{Reader: &read.Reader{State: &observe.State{Memory: &memory.Upstream{}}}}}, &reconciliation{Reconciler: s, Writer: &write.Writer{Reader: &read.Reader{State: &observe.State{Memory: &memory.Upstream{}}}}}
 	for range 2 {
 		if err := first.acquireSlot(); err != nil {

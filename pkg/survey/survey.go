@@ -24,6 +24,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	reports "github.com/corollary-dev/corollary/pkg/reconcile/events"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
@@ -140,9 +141,9 @@ func (s *Surveyor) open(ctx context.Context, file *load.File) (*Survey, error) {
 	v := &Survey{surveyor: s, cache: informers.NewCache(p.Renderer), pending: newPendingRefs(), failed: map[informers.Key]string{},
 		observes: observes}
 	v.reconciler = &reconcile.Reconciler{
-		Name: file.Metadata.Name, Pipeline: p, Cache: v.cache, Kinds: s.absences, Host: v, Log: s.options.Log, Recorder: silentRecorder{},
-		Client:      apply.New(s.connections.Objects(connections.Identity{}), p.Config.Conventions.FieldManager),
-		RenderSlots: s.slots, SlotWait: reconcileTimeout, ReportsLeftovers: true,
+		Operator: reports.Operator{Name: file.Metadata.Name, Log: s.options.Log, Recorder: silentRecorder{}}, Pipeline: p, Cache: v.cache, Kinds: s.absences, Host: v,
+		Client: apply.New(s.connections.Objects(connections.Identity{}), p.Config.Conventions.FieldManager),
+		Slots:  reconcile.Slots{RenderSlots: s.slots, SlotWait: reconcileTimeout}, Selection: reconcile.Selection{ReportsLeftovers: true},
 	}
 	v.live, v.end = context.WithCancelCause(ctx)
 	if !watched {

@@ -151,7 +151,7 @@ func (a *Actor) reportApplied(o operator.Outcome, read, resp *unstructured.Unstr
 	if read != nil {
 		t.SetChangedBy(drift.Explain(changed, manager))
 	}
-	counters.Drift(a.Operator, a.Settings.Downstreams[o.Downstream].Name)
+	counters.Drift(a.Name, a.Settings.Downstreams[o.Downstream].Name)
 	a.Repaired(o, changed)
 }
 

@@ -30,7 +30,7 @@ func (a *Actor) compareByDryRun(ctx context.Context, o operator.Outcome) error {
 	if t.SetDryRun(o.Live, a.In.Desired.Objects[o.Object].Hash, same); same {
 		return nil
 	}
-	counters.Drift(a.Operator, a.Settings.Downstreams[i].Name)
+	counters.Drift(a.Name, a.Settings.Downstreams[i].Name)
 	if live, err := a.Client.Get(ctx, a.target(i, o.Target)); err == nil {
 		applied, _ := drift.Project(resp, a.Settings.Config.Conventions.FieldManager)
 		t.SetChangedBy(drift.Explain(drift.Changed(applied, live, &a.Settings.Downstreams[i].View), a.Settings.Config.Conventions.FieldManager))

@@ -38,13 +38,17 @@ const (
 	EventInvalid = "Invalid"
 )
 
-// Reporter reports about one upstream.
-type Reporter struct {
+// Operator is in whose name is reported.
+type Operator struct {
+	Name     string
 	Log      logr.Logger
 	Recorder events.EventRecorder
+}
+
+// Reporter reports about one upstream.
+type Reporter struct {
+	Operator
 	Settings *operator.Settings
-	// Operator is its name.
-	Operator string
 	Ref      operator.Ref
 	Upstream *unstructured.Unstructured
 }
@@ -68,7 +72,7 @@ func (p Reporter) Event(warning bool, reason, action, format string, args ...any
 		}
 	}
 	if p.Settings.HasRows() { // rows are not objects: the event regards the operator
-		operator := &corev1.ObjectReference{APIVersion: config.APIVersion, Kind: config.Kind, Name: p.Operator}
+		operator := &corev1.ObjectReference{APIVersion: config.APIVersion, Kind: config.Kind, Name: p.Name}
 		p.Recorder.Eventf(operator, nil, kind, reason, action, "row %s: %s", p.Ref.Name, fmt.Sprintf(format, args...))
 		return
 	}

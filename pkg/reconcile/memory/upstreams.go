@@ -2,6 +2,7 @@ package memory
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -12,6 +13,10 @@ import (
 type Upstreams struct {
 	mu sync.Mutex
 	by map[operator.Ref]*Upstream
+	// Removals outlive the memory of an upstream.
+	Removals Removals
+	// HasCounted is set once metrics count any.
+	HasCounted atomic.Bool
 	// misses delay reads of upstreams that failed.
 	misses map[operator.Ref]*Retry
 }

@@ -55,7 +55,7 @@ func (w *Writer) logRefused(f apply.Failure) {
 	if f.Reason == apply.ReasonSchemaMismatch {
 		w.Host.RecheckKinds()
 	}
-	counters.Failure(w.Operator, "", f.Reason)
+	counters.Failure(w.Name, "", f.Reason)
 	logging.Warn(w.Log, "the status was refused: writing it without the values that cannot be stored", "upstream", w.Ref.String(), "reason", f.Reason, "message", f.Message)
 }
 

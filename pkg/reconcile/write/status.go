@@ -68,7 +68,7 @@ func (w *Writer) logDropped(report report.Report) {
 	if len(report.Dropped) == 0 {
 		return
 	}
-	w.Dropped.Do(func() {
+	w.Unstorable.dropped.Do(func() {
 		logging.Warn(w.Log, "the upstream's schema cannot store all of its status; corollary check prints the lines to add",
 			"kind", w.Pipeline.Upstream.GVK.String(), "fields", strings.Join(report.Dropped, ", "))
 	})
@@ -142,7 +142,7 @@ func (w *Writer) ReportFailure(doing string, err error) apply.Failure {
 	}
 	w.MinRetry = max(w.MinRetry, f.RetryAfter)
 	w.Memory.SetUpstreamFailure(f.Reason)
-	counters.Failure(w.Operator, "", f.Reason)
+	counters.Failure(w.Name, "", f.Reason)
 	events.LogAt(w.Log, f)("request for the upstream failed, will retry", "upstream", w.Ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
 	return f
 }

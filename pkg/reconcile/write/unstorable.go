@@ -9,6 +9,7 @@ import (
 // Unstorable are the upstreams for which values of status.fields are left out, because the API server refused them by the
 // current definition of their kind. With another definition they are tried again.
 type Unstorable struct {
+	dropped     sync.Once // has logged which status fields the kind cannot store
 	mu          sync.Mutex
 	upstreams   map[operator.Ref]struct{}
 	definitions map[string]int // how often the watch of a namespace has found another one; "" is that of all

@@ -2,15 +2,14 @@ package write
 
 import (
 	"context"
-	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
+	"github.com/corollary-dev/corollary/pkg/reconcile/events"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/reconcile/read"
 )
@@ -37,12 +36,9 @@ type Writer struct {
 
 // Session is what the upstreams of an operator have in common.
 type Session struct {
-	Log        logr.Logger
-	Operator   string
+	events.Operator
 	Host       Host
 	Unstorable *Unstorable
-	// Dropped has logged which status fields the kind cannot store.
-	Dropped *sync.Once
 }
 
 // Host is what a Writer needs from its caller.
