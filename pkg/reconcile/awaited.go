@@ -61,8 +61,8 @@ func (a *awaited) upstreams(object operator.Ref) []operator.Ref {
 }
 
 // Awaiting lists the upstreams that wait for an object of others, first the one that has waited longest.
-func (r *Reconciler) Awaiting(live *drift.Live) []operator.Ref {
-	return r.awaited.upstreams(operator.Ref{Namespace: live.Namespace, Name: live.Name})
+func (o *others) Awaiting(live *drift.Live) []operator.Ref {
+	return o.awaited.upstreams(operator.Ref{Namespace: live.Namespace, Name: live.Name})
 }
 
 // decide decides by what is gathered, and once more if the upstream begins to wait for an object of others: what happened to it since it

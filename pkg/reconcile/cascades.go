@@ -4,19 +4,10 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
-
-// NoteDeleting records an upstream that is being deleted, with its finalizers, as the watch shows it.
-func (r *Reconciler) NoteDeleting(uid types.UID, finalizers []string) {
-	r.cascades.Note(uid, finalizers)
-}
-
-// NoteUpstreamGone records that an upstream is gone.
-func (r *Reconciler) NoteUpstreamGone(uid types.UID) { r.cascades.Forget(uid) }
 
 // watchLagsDeletion reports whether an upstream is being deleted and its watch, which has it, has not shown that yet. A
 // response, or the cache before the event is handled, may lack what the deletion asks for.

@@ -16,7 +16,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
-	"github.com/corollary-dev/corollary/pkg/reconcile/departures"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -140,18 +139,4 @@ type Selection struct {
 func (s *Selection) isLike(other *Selection) bool {
 	a, b := s.NamespaceSelector, other.NamespaceSelector
 	return a != nil && b != nil && a.String() == b.String()
-}
-
-// leaving is what is known of upstreams that go.
-type leaving struct {
-	cascades      departures.Cascades
-	deselected    departures.Deselected
-	leftBehind    departures.LeftBehind
-	lostUpstreams lostUpstreams
-}
-
-// inherit takes over which upstreams an ended session saw leaving, and how they are deleted; isLike: it selected namespaces alike.
-func (l *leaving) inherit(before *leaving, isLike bool) {
-	l.deselected.Inherit(&before.deselected, isLike)
-	l.cascades.Inherit(&before.cascades)
 }

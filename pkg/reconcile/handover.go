@@ -34,8 +34,8 @@ type lag struct {
 
 // ActAfter is called if this process acts after another one. version is a resourceVersion of the upstreams later than any that
 // the other one acted on; empty if it is unknown.
-func (r *Reconciler) ActAfter(version string) {
-	r.handover = handover{happened: true, version: version, number: r.handover.number + 1}
+func (l *lag) ActAfter(version string) {
+	l.handover = handover{happened: true, version: version, number: l.handover.number + 1}
 }
 
 // mayLag reports whether an upstream may be older than what the process before acted on.
@@ -44,7 +44,7 @@ func (h handover) mayLag(up *unstructured.Unstructured) bool {
 }
 
 // NoteWatchResult records the result of a list or watch of upstreams, identified by key; err is nil for success.
-func (r *Reconciler) NoteWatchResult(key any, err error) { r.lost.note(key, err) }
+func (l *lag) NoteWatchResult(key any, err error) { l.lost.note(key, err) }
 
 // lostWatches are the watches of upstreams that were interrupted and have not resumed. What they show may be older than what
 // the watches of downstreams show already.

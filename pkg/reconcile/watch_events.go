@@ -22,25 +22,6 @@ func (r *Reconciler) NoteUnknown(ref operator.Ref, err error) {
 	r.forget(ref)
 }
 
-// IsLeaving reports whether an upstream was seen leaving and has not been cleaned up after.
-func (r *Reconciler) IsLeaving(ref operator.Ref) bool { return r.deselected.Some(ref) }
-
-// NoteLeft records that the watch no longer shows the upstream of that uid, which may exist without what the watch selects by.
-func (r *Reconciler) NoteLeft(ref operator.Ref, uid types.UID) { r.deselected.Upstream(ref, uid) }
-
-// Leaving lists the upstreams that were seen leaving and have not been cleaned up after.
-func (r *Reconciler) Leaving() []operator.Ref { return r.deselected.Refs() }
-
-// Cascades is the number of upstreams whose deletion it remembers.
-func (r *Reconciler) Cascades() int {
-	return r.cascades.Number()
-}
-
-// NoteNamespaceLeft records that namespaces are no longer selected, or are again.
-func (r *Reconciler) NoteNamespaceLeft(left bool, names ...operator.Ref) {
-	r.deselected.Namespace(names, left)
-}
-
 // IsEcho reports whether an event of an upstream is about our own write, which needs no work.
 func (r *Reconciler) IsEcho(ref operator.Ref, uid types.UID, version string) bool {
 	rec := r.memory.Peek(ref)
