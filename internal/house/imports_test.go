@@ -29,6 +29,7 @@ var layers = [][]string{
 	{"pkg/memcluster/catalog", "pkg/memcluster/store"},
 	{"pkg/memcluster/resource"},
 	{"pkg/offline", "pkg/operator/hints", "pkg/reconcile"},
+	{"pkg/reconcile/before"},
 	{"pkg/reconcile/write"},
 	{"pkg/reconcile/read"},
 	{"pkg/reconcile/act"},

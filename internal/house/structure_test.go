@@ -21,10 +21,9 @@ const (
 // notYet are the figures over their limits: each may only fall, and one that has come below its limit leaves the list.
 var notYet = map[string]int{
 	"pkg/reconcile: circle":                    30,
-	"pkg/reconcile: lines":                     4000,
-	"pkg/reconcile: links":                     6,
-	"pkg/reconcile: methods of Reconciler":     75,
-	"pkg/reconcile: methods of reconciliation": 95,
+	"pkg/reconcile: lines":                     3700,
+	"pkg/reconcile: methods of Reconciler":     66,
+	"pkg/reconcile: methods of reconciliation": 80,
 }
 
 // Packages have rooms: no large circle of files, no type or struct that holds everything, no package that is many.

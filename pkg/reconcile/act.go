@@ -89,8 +89,14 @@ func (r *reconciliation) actor(in operator.Input) *act.Actor {
 func (r *reconciliation) document(w *operator.Desired, k int, live *drift.Live) (map[string]any, error) {
 	document, err := r.Pipeline.Document(w, k, r.Upstream, r.InputsRead(), live)
 	if err == nil {
-		document = r.withShard(marks.WithToken(r.Pipeline.Settings, document, r.token()))
-		r.notifyObserver(func(to Observer) { to.Rendered(k, document) })
+		document = r.completed(k, document)
 	}
 	return document, err
+}
+
+// completed is a document with what only the process that sends it knows.
+func (r *reconciliation) completed(k int, document map[string]any) map[string]any {
+	document = r.withShard(marks.WithToken(r.Pipeline.Settings, document, r.token()))
+	r.notifyObserver(func(to Observer) { to.Rendered(k, document) })
+	return document
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/reconcile/act"
+	"github.com/corollary-dev/corollary/pkg/reconcile/before"
 )
 
 // orphanedBefore returns the deletion.before objects with our finalizer whose upstream is gone, or was replaced by a later one
@@ -81,63 +82,13 @@ func (r *Reconciler) isAwaited(live *drift.Live) bool {
 	})
 }
 
-// gatherEarlierBefore gathers what is known about an unfinished object of an earlier deletion.before; there is no Record if it is done by
-// now. No watch shows when it changes.
-func (r *reconciliation) gatherEarlierBefore(ctx context.Context) (f operator.BeforeFacts, err error) {
-	if !r.Memory.Before.Edit().IsUpstreamRead { // another process may have recorded more than the cache shows
-		if err := r.readUpstream(ctx); err != nil {
-			return f, err
-		}
-	}
-	r.unwatched = true
-	if f.Record = decide.UnfinishedBefore(r.Pipeline.Settings, r.Upstream); f.Record == nil {
-		return f, nil
-	}
-	_, obj, err := r.ReadForgotten(ctx, f.Record)
-	if c := apply.Classify(err); err != nil && c.Reason == apply.ReasonForbidden { // the rights may have gone with the key in the config
-		f.Unread = c.Message
-		return f, nil
-	}
-	if obj == nil {
-		return f, err
-	}
-	f.Live, err = r.Pipeline.EarlierBeforeLive(obj)
-	if err == nil && f.Record.UID == "" && !marks.MadeForDeletion(f.Live, r.Upstream.GetUID()) {
-		f.Live = nil
-	}
-	return f, err
-}
-
-// releaseEarlierBefore releases the object of an earlier deletion.before: the config changed in the middle of the deletion.
-func (r *reconciliation) releaseEarlierBefore(ctx context.Context) error {
-	recorded := decide.EarlierBefore(r.Pipeline.Settings, r.Upstream)
-	if recorded == nil || recorded.UID == "" {
-		return nil
-	}
-	t, obj, err := r.ReadForgotten(ctx, recorded)
-	if obj == nil {
-		return err
-	}
-	obj, err = r.API.RemoveFinalizer(ctx, t, obj, r.Pipeline.Config.Conventions.Finalizers()...)
-	switch {
-	case errors.Is(err, apply.ErrGone):
-		return nil
-	case err != nil:
-		return err
-	case obj.GetDeletionTimestamp() != nil, len(obj.GetOwnerReferences()) > 0, r.NamesOther(ctx, obj):
-		return nil
-	}
-	_, err = act.Delete(ctx, r.API, t, recorded.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation))
-	return err
-}
-
 func (r *Reconciler) releaseOneOrphanedBefore(ctx context.Context, live *drift.Live) error {
 	at := operator.Ref{Namespace: live.Namespace, Name: live.Name}
-	r.Log.Info("releasing the deletion.before object: its upstream is gone", "object", beforeTarget(r.Pipeline, at).String())
-	resp, err := r.removeOurFinalizer(ctx, live)
+	r.Log.Info("releasing the deletion.before object: its upstream is gone", "object", before.Target(r.Pipeline, at).String())
+	resp, err := before.RemoveFinalizer(ctx, r.Client, r.Pipeline, live)
 	if err != nil || resp == nil || resp.GetDeletionTimestamp() != nil || len(live.Owners) > 0 {
 		return err // the garbage collector deletes what has an owner reference
 	}
-	_, err = act.Delete(ctx, r.Client, beforeTarget(r.Pipeline, at), live.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation))
+	_, err = act.Delete(ctx, r.Client, before.Target(r.Pipeline, at), live.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation))
 	return err
 }

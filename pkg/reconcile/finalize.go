@@ -59,7 +59,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 	}
 	r.Memory.SetUpstreamFailure("")
 	if recorded := r.Pipeline.RecordedBefore(r.Upstream); recorded != nil {
-		r.reportedBefore = recorded.State
+		r.ReportedState = recorded.State
 	}
 	var d operator.Decision
 	for range maxRounds {
@@ -94,16 +94,16 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 // does not have, once it is the downstreams' turn.
 func (r *reconciliation) gatherDeletion(ctx context.Context) (operator.Input, error) {
 	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(), HasFinalizer: true, Now: r.Began, Cascade: r.Cascade()}
-	r.unwatched, r.Unread = false, nil
+	r.IsUnwatched, r.Unread = false, nil
 	var err error
 	if decide.UnfinishedBefore(r.Pipeline.Settings, r.Upstream) != nil {
-		in.Before, err = r.gatherEarlierBefore(ctx)
+		in.Before, err = r.GatherEarlier(ctx)
 		if in.Upstream = r.Upstream; err != nil || in.Before.Record != nil {
 			return in, err
 		}
 	}
 	if r.Pipeline.Before != nil && !decide.SkipsBefore(r.Pipeline.Settings, r.Upstream, in.Cascade) {
-		if in.Before, err = r.gatherBefore(ctx); err != nil {
+		if in.Before, err = r.Gather(ctx); err != nil {
 			return in, err
 		}
 		if in.Upstream = r.Upstream; !decide.BeforePassed(r.Pipeline.Settings, in.Before.Record) {
@@ -119,7 +119,7 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (operator.Input, er
 	if err != nil {
 		return in, err
 	}
-	r.unwatched = r.unwatched || len(missing) > 0
+	r.IsUnwatched = r.IsUnwatched || len(missing) > 0
 	in.Leftovers, in.Unread = append(in.Leftovers, missing...), r.Unread
 	in.Others, in.Unrecorded = r.FindOthers(ctx, in.Leftovers), r.Unrecorded()
 	in.Forgotten, err = r.FindContents(ctx, in.Leftovers)
@@ -130,7 +130,7 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (operator.Input, er
 // bring something new.
 func (r *reconciliation) actDeletion(ctx context.Context, d *operator.Decision, in operator.Input) bool {
 	if d.WaitsForBefore {
-		return d.Before.Action != operator.ActionNone && r.actBefore(ctx, d, in)
+		return d.Before.Action != operator.ActionNone && r.Act(ctx, d, in)
 	}
 	if err := releaseHolders(ctx, r, d.Kept); err != nil {
 		r.failUpstream("releasing an object that contains what stays", err)
@@ -140,10 +140,10 @@ func (r *reconciliation) actDeletion(ctx context.Context, d *operator.Decision, 
 	if len(r.failures) > 0 || r.outOfTime || d.Finalizer != operator.FinalizerRemove {
 		return acted && len(r.failures) == 0 && !r.outOfTime
 	}
-	if d.Before != nil && d.Before.Action != operator.ActionNone && !r.actBefore(ctx, d, in) {
+	if d.Before != nil && d.Before.Action != operator.ActionNone && !r.Act(ctx, d, in) {
 		return false
 	}
-	if err := r.releaseEarlierBefore(ctx); err != nil {
+	if err := r.ReleaseEarlier(ctx); err != nil {
 		r.failUpstream("releasing the object of an earlier deletion.before", err)
 		return false
 	}
@@ -159,7 +159,7 @@ func (r *reconciliation) actDeletion(ctx context.Context, d *operator.Decision, 
 // reportHeld reports on an upstream whose deletion is held, and returns after how long to check again.
 func (r *reconciliation) reportHeld(ctx context.Context, d operator.Decision) time.Duration {
 	r.tally().Verdict(r.Memory, r.reportDeletion(ctx, d))
-	r.reporter().Deletion(r.Memory, d, r.failures, r.reportedBefore)
+	r.reporter().Deletion(r.Memory, d, r.failures, r.ReportedState)
 	if len(r.failures) > 0 || r.HasFailed {
 		return r.retryLater()
 	}
@@ -179,7 +179,7 @@ func (r *reconciliation) reportHeld(ctx context.Context, d operator.Decision) ti
 	if !r.TrustedUntil.IsZero() {
 		after = minNonZero(after, r.TrustedUntil.Sub(r.Began))
 	}
-	if len(d.Leftovers) == 0 && !r.unwatched {
+	if len(d.Leftovers) == 0 && !r.IsUnwatched {
 		return after
 	}
 	waiting := &r.Memory.Notes.Edit().Waiting

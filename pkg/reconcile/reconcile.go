@@ -19,6 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
+	"github.com/corollary-dev/corollary/pkg/reconcile/before"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
@@ -33,7 +34,7 @@ const maxRounds = 5
 // reconciliation is one reconcile of one upstream.
 type reconciliation struct {
 	*Reconciler
-	*write.Writer
+	*before.Job
 	// unknown: a match condition could not be evaluated, so nobody knows whether it is an upstream.
 	unknown bool
 	// failures are by the index of the desired object; backingOff marks those that failed before and still wait.
@@ -41,10 +42,6 @@ type reconciliation struct {
 	failures   map[int]*operator.Failure
 	backingOff map[int]bool
 	unremoved  map[types.UID]bool
-	// unwatched is true if the watch does not show the deletion.before object.
-	unwatched bool
-	// reportedBefore is the state of deletion.before in the status when this reconciliation began.
-	reportedBefore string
 	// finalized is true once the finalizer is removed.
 	finalized bool
 	// hasSlot: the reconciliation holds one of the render slots for expensive upstreams; noSlot: it found none. begun is true
@@ -249,10 +246,20 @@ func (r *Reconciler) newReconciliation(ref operator.Ref, up *unstructured.Unstru
 		l.HasFailed = true
 	}
 	session := write.Session{Operator: r.Operator, Host: r.Host, Unstorable: &r.unstorable}
-	l.Writer = &write.Writer{Reader: reader, Session: session,
+	writer := &write.Writer{Reader: reader, Session: session,
 		EnsureLatest:    func(ctx context.Context) (time.Duration, error) { return l.ensureLatest(ctx, &operator.Decision{}) },
 		OnReport:        func(report report.Report) { l.notifyObserver(func(to Observer) { to.Reported(report) }) },
-		BeforeFinalizer: func() { r.lostUpstreams.noteFinalizer(up.GetUID(), l.Began) }}
+		BeforeFinalizer: func() { r.lostUpstreams.noteFinalizer(up.GetUID(), st.Began) }}
+	l.Job = &before.Job{Writer: writer, Report: func(ctx context.Context, d operator.Decision) { l.reportDeletion(ctx, d) },
+		Tell:      func(d operator.Decision) { l.reporter().Deletion(l.Memory, d, l.failures, l.ReportedState) },
+		Document:  func(document map[string]any) map[string]any { return l.completed(operator.BeforeIndex, document) },
+		OnCreated: func(o operator.Outcome) { l.reporter().BeforeCreated(o) },
+		OnFailed: func(o operator.Outcome, f apply.Failure) {
+			l.notifyObserver(func(to Observer) {
+				to.Failed(operator.BeforeIndex, operator.Failure{Reason: f.Reason, Message: f.Message})
+			})
+			l.reporter().Failed(operator.BeforeName, o, f)
+		}}
 	l.Memory.ClearInSync()
 	l.Memory.RenderSlowAgain(l.Began)
 	return l
