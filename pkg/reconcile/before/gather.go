@@ -169,6 +169,7 @@ func (j *Job) remember(obj *unstructured.Unstructured) (*drift.Live, error) {
 	return live, nil
 }
 
+// Target is the target of requests for the object at a place.
 func Target(p *compile.Pipeline, at operator.Ref) apply.Target {
 	return apply.Target{GVR: p.Before.Object.Kind.GVR, Namespace: at.Namespace, Name: at.Name}
 }
