@@ -52,8 +52,9 @@ func (c *testCase) newRun(compiled compile.Compiled, known *caseKinds, upstream 
 	w.cache = &cache{testCase: c, pipeline: compiled.Pipeline, cluster: w.cluster}
 	watch := compiled.Pipeline.Config.Watch
 	w.reconciler = &reconcile.Reconciler{
-		Operator: reports.Operator{Name: compiled.Pipeline.Name, Log: logr.Discard(), Recorder: &events.FakeRecorder{}}, Pipeline: compiled.Pipeline,
-		Client: apply.New(w.client, compiled.Pipeline.Config.Conventions.FieldManager), Cache: w.cache,
+		Operator: reports.Operator{Name: compiled.Pipeline.Name, Log: logr.Discard(), Recorder: &events.FakeRecorder{}},
+		Pipeline: compiled.Pipeline,
+		Client:   apply.New(w.client, compiled.Pipeline.Config.Conventions.FieldManager), Cache: w.cache,
 		Kinds: known, Host: host{}, Selection: reconcile.Selection{Selector: labels.Everything()}, Now: func() time.Time { return now },
 	}
 	if watch.LabelSelector != nil {

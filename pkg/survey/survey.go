@@ -141,7 +141,8 @@ func (s *Surveyor) open(ctx context.Context, file *load.File) (*Survey, error) {
 	v := &Survey{surveyor: s, cache: informers.NewCache(p.Renderer), pending: newPendingRefs(), failed: map[informers.Key]string{},
 		observes: observes}
 	v.reconciler = &reconcile.Reconciler{
-		Operator: reports.Operator{Name: file.Metadata.Name, Log: s.options.Log, Recorder: silentRecorder{}}, Pipeline: p, Cache: v.cache, Kinds: s.absences, Host: v,
+		Operator: reports.Operator{Name: file.Metadata.Name, Log: s.options.Log, Recorder: silentRecorder{}},
+		Pipeline: p, Cache: v.cache, Kinds: s.absences, Host: v,
 		Client: apply.New(s.connections.Objects(connections.Identity{}), p.Config.Conventions.FieldManager),
 		Slots:  reconcile.Slots{RenderSlots: s.slots, SlotWait: reconcileTimeout}, Selection: reconcile.Selection{ReportsLeftovers: true},
 	}
