@@ -64,6 +64,8 @@ type Downstream struct {
 	Generated []GeneratedField
 	// ItemsVary is true if forEach.items reads more than the upstream.
 	ItemsVary bool
+	// NamesItems is true if the name of each of several objects is made of its item.
+	NamesItems bool
 }
 
 // GeneratedField is a random value of a Secret, under a key of its data.

@@ -45,6 +45,24 @@ func isOthers(ctx context.Context, r *reconciliation) bool {
 	return err != nil || !marks.HasManager(r.Pipeline.Settings, up)
 }
 
+// withoutOthersStatus reads an upstream that the cache has and whose namespace is not selected: the cache does not say who wrote its status. It
+// returns nil if there is nothing to undo.
+func withoutOthersStatus(ctx context.Context, r *reconciliation) (*reconciliation, error) {
+	up, err := r.ReadUpstream(ctx, r.Ref)
+	if errors.Is(err, apply.ErrGone) || err == nil && up.GetUID() != r.Upstream.GetUID() {
+		return nil, nil // its event is on its way
+	}
+	if err != nil {
+		return nil, err
+	}
+	marks.RemoveOthersStatus(r.Pipeline.Settings, up)
+	if r.Upstream = up; r.hasNothing() {
+		r.forget(r.Ref)
+		return nil, nil
+	}
+	return r, nil
+}
+
 // findLeftBehind enqueues the upstreams that the session before worked on and that this one does not select, to be reported once: their
 // downstreams need not be watched any more.
 func (r *Reconciler) findLeftBehind(before *Reconciler) {

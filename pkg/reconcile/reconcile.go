@@ -215,8 +215,9 @@ func (r *Reconciler) beginAny(ctx context.Context, ref operator.Ref) (begun *rec
 	}
 	if l.Selected {
 		r.shared.forget(r.Name, ref.String())
+		return l, nil
 	}
-	return l, nil
+	return withoutOthersStatus(ctx, l)
 }
 
 // hasNothing reports whether there is nothing to undo for an upstream that is not selected.
@@ -313,6 +314,7 @@ func (r *Reconciler) beginUncached(ctx context.Context, ref operator.Ref) (*reco
 		r.forget(ref)
 		return nil, nil
 	}
+	marks.RemoveOthersStatus(r.Pipeline.Settings, up)
 	return r.beginDeselected(ctx, ref, up), nil
 }
 

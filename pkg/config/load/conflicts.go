@@ -99,13 +99,17 @@ func (f *File) where(path string) string {
 }
 
 // sharedStatus reports the condition types and status paths that two operators on one upstream kind both write:
-// each would undo the other forever. Where no object can be an upstream of both, they share none.
+// each would undo the other forever. Where no object can be an upstream of both, they share none; but if only labels keep them apart, an object may
+// go from one to the other, which would take what is recorded for its own.
 func sharedStatus(f *File, other *File) config.Errors {
 	kind := config.GroupKind(f.Watch.APIVersion, f.Watch.Kind)
 	if f.Watch.Kind == "" || f.Source != nil || kind != config.GroupKind(other.Watch.APIVersion, other.Watch.Kind) || !*f.Status.Enabled ||
 		!*other.Status.Enabled ||
-		disjoint(&f.Watch, &other.Watch) {
+		apart(&f.Watch, &other.Watch) {
 		return nil
+	}
+	if disjoint(&f.Watch, &other.Watch) {
+		return sharedRecord(f, other)
 	}
 	var errs config.Errors
 	both := fmt.Sprintf("both operators watch %s", f.Watch.Kind)
@@ -128,6 +132,21 @@ func sharedStatus(f *File, other *File) config.Errors {
 		}
 	}
 	return errs
+}
+
+// sharedRecord reports one status.downstreams of two operators whose upstreams only labels distinguish.
+func sharedRecord(f, other *File) config.Errors {
+	const at = "status.downstreams"
+	for _, p := range f.Status.Paths() {
+		for _, o := range other.Status.Paths() {
+			if p.At == at && o.At == at && p.Path.Overlaps(o.Path) {
+				return config.Errors{f.Errorf(at, "choose another path, or watch other namespaces",
+					"%s overlaps %s, which is written by %s, and a label that changes moves a %s from one operator to the other, which would take "+
+						"what is recorded for its own", p.Path, o.Path, other.where(at), f.Watch.Kind)}
+			}
+		}
+	}
+	return nil
 }
 
 // sharedMarks reports annotations that two operators would both write on one object, of which one sets only fields.

@@ -11,9 +11,13 @@ import (
 // disjoint reports whether no object can be an upstream of both: by the namespaces that both list, by the labels of the object or
 // by those of its namespace. Labels change, so that an object can go from one to the other.
 func disjoint(w, other *config.Watch) bool {
-	apart := len(w.Namespaces) > 0 && len(other.Namespaces) > 0 &&
+	return apart(w, other) || contradict(w.LabelSelector, other.LabelSelector) || contradict(w.NamespaceSelector, other.NamespaceSelector)
+}
+
+// apart reports whether both list namespaces, and none is the same: no object goes from one to the other.
+func apart(w, other *config.Watch) bool {
+	return len(w.Namespaces) > 0 && len(other.Namespaces) > 0 &&
 		!slices.ContainsFunc(w.Namespaces, func(ns string) bool { return slices.Contains(other.Namespaces, ns) })
-	return apart || contradict(w.LabelSelector, other.LabelSelector) || contradict(w.NamespaceSelector, other.NamespaceSelector)
 }
 
 // contradict reports whether no labels satisfy both selectors. Requirements for different keys do not depend on each other, so

@@ -13,6 +13,10 @@ func checkDistinct(v *validator) {
 		checkNotGiven(v, "conventions.activationToken.annotation", c.ActivationToken.Annotation, "conventions.annotations", c.Annotations)
 	}
 	if c.Shard != nil {
+		if v.Source == nil && v.Status.Downstreams == "" {
+			v.Add("conventions.shard.label", "set status.downstreams", "without a record, nobody finds an object whose shard and name change in one rollout: "+
+				"the watch of each process selects by this label")
+		}
 		checkNotGiven(v, "conventions.shard.label", c.Shard.Label, "conventions.labels", c.Labels)
 		if c.Shard.Label != "" && c.Shard.Label == c.Hash.Label {
 			v.Add("conventions.shard.label", "choose another key", "%s is conventions.hash.label too", c.Shard.Label)

@@ -21,6 +21,7 @@ func compileDownstream(c *compilation, i int) {
 	compileForEach(c, d, path)
 	compileWhen(c, d, path)
 	compileOwnTemplate(c, d)
+	d.NamesItems = d.Several() && readsItem(c.p.Settings, textAt(c.p.Settings, d, "name"))
 	checkScope(c, d, path)
 	compileConventions(c, d)
 	noteStatusReads(c.p, d)

@@ -56,3 +56,15 @@ func textAt(s *operator.Settings, d *downstream, key string) (text string) {
 	}
 	return text
 }
+
+var itemWord = regexp.MustCompile(`(^|[^.\w])item\b`)
+
+// readsItem reports whether a hole in a text of textAt reads the item of forEach.
+func readsItem(s *operator.Settings, text string) bool {
+	for _, rest := range strings.Split(text, s.Config.Delimiters[0])[1:] {
+		if hole, _, _ := strings.Cut(rest, s.Config.Delimiters[1]); itemWord.MatchString(hole) {
+			return true
+		}
+	}
+	return false
+}

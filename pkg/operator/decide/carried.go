@@ -153,18 +153,17 @@ func isOnlyGenerated(s *operator.Settings, d *operator.Downstream) bool {
 	})
 }
 
-// isSameItem reports whether one of several objects is of the same item as one that is to be created: with the same items, they have one
-// name, in two namespaces, or everything but the name is the same, and no other pair is alike.
+// isSameItem reports whether one of several objects is of the same item as one that is to be created: they have one name, in two namespaces,
+// and either that is made of the item or the items are the same; or, with the same items, everything but the name is the same. No other pair may
+// be alike.
 func isSameItem(s *operator.Settings, in operator.Input, out *operator.Decision, o operator.Outcome, live *drift.Live) bool {
 	d := s.Downstreams[o.Downstream]
-	if !isUnedited(s, in.Upstream) || d.ItemsVary {
-		return false
-	}
+	sameItems := isUnedited(s, in.Upstream) && !d.ItemsVary
 	alike := func(o operator.Outcome, live *drift.Live) bool {
 		secret := in.Desired.Objects[o.Object].Secret
-		return live.Name == o.Target.Name || secret != nil && live.Secret != nil && live.Secret.Content == secret.Content
+		return live.Name == o.Target.Name || sameItems && secret != nil && live.Secret != nil && live.Secret.Content == secret.Content
 	}
-	if !alike(o, live) {
+	if !sameItems && !d.NamesItems || !alike(o, live) {
 		return false
 	}
 	for _, other := range out.Outcomes {

@@ -63,7 +63,8 @@ func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 		want         []operator.DesiredObject
 		facts        operator.Facts // of the first object
 		left         []operator.Owned
-		observed     int64  // the generation of the upstream is 2
+		observed     int64 // the generation of the upstream is 2
+		namesItems   bool
 		forgotten    string // the recorded state of a Secret of a downstream that the config no longer has; empty: there is none
 		from         string
 		lost         string
@@ -85,6 +86,13 @@ func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 			left: []operator.Owned{replacedAt("apps", "a", "new-a"), replacedAt("apps", "b", "new-b")}, from: "uid-a"},
 		{name: "moved to another namespace", reason: "an item that keeps its name is the same", several: true, observed: 2,
 			left: []operator.Owned{replacedAt("other", "web", "")}, from: "uid-web"},
+		{name: "moved by an edit", reason: "a name that is made of the item says that it is the same", several: true, observed: 1, namesItems: true,
+			left: []operator.Owned{replacedAt("other", "web", "")}, from: "uid-web"},
+		{name: "another item of a fixed name", reason: "a namespace may be all that distinguishes items", several: true, observed: 1,
+			left: []operator.Owned{replacedAt("other", "web", "")}, lost: "cannot be told (other/web)"},
+		{name: "an item in two namespaces", reason: "nothing says which of them moves", several: true, observed: 1, namesItems: true,
+			want: []operator.DesiredObject{absentAt(target.Name, true), absentAt(target.Name, true)}, left: []operator.Owned{replacedAt("other", "web", "")},
+			lost: "cannot be told (other/web)"},
 		{name: "another item", reason: "a new user must not get the password of one that was removed", several: true, observed: 1,
 			left: []operator.Owned{replacedAt("apps", "a", "web")}, lost: "cannot be told (apps/a)"},
 		{name: "items that look alike", reason: "nothing says which is which", several: true, observed: 2,
@@ -95,6 +103,7 @@ func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := secretPipeline(max(row.downstreams, 1), row.several)
+			p.Downstreams[0].NamesItems = row.namesItems
 			if row.want == nil {
 				row.want = []operator.DesiredObject{absentAt(target.Name, row.several)}
 			}
