@@ -21,7 +21,7 @@ const (
 // notYet are the figures over their limits: each may only fall, and one that has come below its limit leaves the list.
 var notYet = map[string]int{
 	"pkg/reconcile: circle":                    30,
-	"pkg/reconcile: lines":                     3700,
+	"pkg/reconcile: lines":                     3400,
 	"pkg/reconcile: methods of Reconciler":     61,
 	"pkg/reconcile: methods of reconciliation": 80,
 }

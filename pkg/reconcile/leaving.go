@@ -12,7 +12,7 @@ type leaving struct {
 	cascades      departures.Cascades
 	deselected    departures.Deselected
 	leftBehind    departures.LeftBehind
-	lostUpstreams lostUpstreams
+	lostUpstreams departures.LostUpstreams
 }
 
 // inherit takes over which upstreams an ended session saw leaving, and how they are deleted; isLike: it selected namespaces alike.

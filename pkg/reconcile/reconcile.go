@@ -214,7 +214,7 @@ func (r *Reconciler) beginAny(ctx context.Context, ref operator.Ref) (begun *rec
 		return nil, nil
 	}
 	if l.Selected {
-		r.shared.forget(r.Name, ref.String())
+		r.shared.Forget(r.Name, ref.String())
 		return l, nil
 	}
 	return withoutOthersStatus(ctx, l)
@@ -250,7 +250,7 @@ func (r *Reconciler) newReconciliation(ref operator.Ref, up *unstructured.Unstru
 	writer := &write.Writer{Reader: reader, Session: session,
 		EnsureLatest:    func(ctx context.Context) (time.Duration, error) { return l.ensureLatest(ctx, &operator.Decision{}) },
 		OnReport:        func(report report.Report) { l.notifyObserver(func(to Observer) { to.Reported(report) }) },
-		BeforeFinalizer: func() { r.lostUpstreams.noteFinalizer(up.GetUID(), st.Began) }}
+		BeforeFinalizer: func() { r.lostUpstreams.NoteFinalizer(up.GetUID(), st.Began) }}
 	l.Job = &before.Job{Writer: writer, Report: func(ctx context.Context, d operator.Decision) { l.reportDeletion(ctx, d) },
 		Tell:      func(d operator.Decision) { l.reporter().Deletion(l.Memory, d, l.failures, l.ReportedState) },
 		Document:  func(document map[string]any) map[string]any { return l.completed(operator.BeforeIndex, document) },
@@ -339,7 +339,7 @@ func (r *Reconciler) beginDeselected(ctx context.Context, ref operator.Ref, up *
 // forgetGone is forget for an upstream that does not exist.
 func (r *Reconciler) forgetGone(ref operator.Ref) {
 	r.cascades.Forget(r.deselected.Forget(ref))
-	r.shared.forget(r.Name, ref.String())
+	r.shared.Forget(r.Name, ref.String())
 	if r.Rows != nil {
 		r.Rows.Forget(ref)
 	}
@@ -353,7 +353,7 @@ func (r *Reconciler) forget(ref operator.Ref) {
 		r.tally().Forget(rec)
 		r.readers.Move(ref, rec.Inputs().Refs, nil)
 		r.unstorable.Forget(ref)
-		r.awaited.set(ref, nil)
+		r.awaited.Set(ref, nil)
 		r.memory.Forget(ref)
 	}
 }

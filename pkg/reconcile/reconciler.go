@@ -8,6 +8,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
+	"github.com/corollary-dev/corollary/pkg/reconcile/departures"
 	"github.com/corollary-dev/corollary/pkg/reconcile/events"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
@@ -41,7 +42,7 @@ type Reconciler struct {
 	unstorable  write.Unstorable
 	predecessor predecessor // while it counts
 	leaving
-	lag
+	departures.Lag
 	others
 }
 

@@ -1,4 +1,4 @@
-package reconcile
+package departures
 
 import (
 	"fmt"
@@ -13,32 +13,32 @@ func TestSharedUpstreams(t *testing.T) {
 	t.Parallel()
 	const operator = "test-shared-upstreams"
 	object := func(i int) types.UID { return types.UID(fmt.Sprint("object-", i)) }
-	var before, h shared
-	before.begin(operator)
-	before.note(operator, "old", "a/old")
-	h.note(operator, "x", "a/x")
+	var before, h Shared
+	before.Begin(operator)
+	before.Note(operator, "old", "a/old")
+	h.Note(operator, "x", "a/x")
 	wantShared(t, operator, 1, "the one that is not at work yet says nothing")
-	h.begin(operator)
+	h.Begin(operator)
 	wantShared(t, operator, 1, "now it is the other session's")
-	h.drop(operator, "x")
+	h.Drop(operator, "x")
 	wantShared(t, operator, 0, "its object is gone")
 	for i := range 1500 {
-		if h.note(operator, object(2*i), fmt.Sprint("a/", i)) {
+		if h.Note(operator, object(2*i), fmt.Sprint("a/", i)) {
 			t.Fatal("it is told once more")
 		}
-		h.note(operator, object(2*i+1), fmt.Sprint("a/", i))
+		h.Note(operator, object(2*i+1), fmt.Sprint("a/", i))
 	}
 	wantShared(t, operator, 1500, "each upstream counts once, and all of them")
-	h.drop(operator, object(0))
+	h.Drop(operator, object(0))
 	wantShared(t, operator, 1500, "its other object is there")
-	h.drop(operator, object(1))
-	h.drop(operator, object(1))
+	h.Drop(operator, object(1))
+	h.Drop(operator, object(1))
 	wantShared(t, operator, 1499, "both are gone")
-	h.note(operator, object(2), "a/2")
+	h.Note(operator, object(2), "a/2")
 	wantShared(t, operator, 1499, "an object changes its owner")
-	h.forget(operator, "a/1")
+	h.Forget(operator, "a/1")
 	wantShared(t, operator, 1498, "an upstream is ours now")
-	h.forget(operator, "a/1")
+	h.Forget(operator, "a/1")
 	wantShared(t, operator, 1498, "once")
 }
 
