@@ -56,7 +56,8 @@ func (o *runner) stop() {
 }
 
 // offer takes a config that was loaded without errors. One that equals the active one changes nothing. Any other starts beside
-// the active one and takes over once it can; if the active one has not worked yet, it is replaced at once.
+// the active one and takes over once it can; if the active one has not worked yet, it is replaced at once. One whose activation was missing is
+// tried again: that may be back.
 func (o *runner) offer(ctx context.Context, f *load.File) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -64,9 +65,9 @@ func (o *runner) offer(ctx context.Context, f *load.File) {
 	o.loaded, o.refused = f, ""
 	digest := digestOf(f)
 	switch {
-	case o.next != nil && o.next.digest == digest:
+	case o.next != nil && o.next.digest == digest && o.next.noActivation == nil:
 		o.next.setConfirmed(f)
-	case o.current.digest == digest:
+	case o.current.digest == digest && o.current.noActivation == nil:
 		o.withdrawNext()
 		o.current.setConfirmed(f)
 	case o.current.established:

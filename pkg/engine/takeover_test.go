@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,6 +112,41 @@ func TestUnknownActivation(t *testing.T) {
 			t.Errorf("it wrote: %v", counter.Snapshot())
 		}
 	})
+}
+
+// TestActivationIsBack: a config that was refused since its activation was missing is tried again once that is back, at a start and as a changed
+// one.
+func TestActivationIsBack(t *testing.T) {
+	t.Parallel()
+	for _, changed := range []bool{false, true} {
+		t.Run(fmt.Sprint("changed ", changed), bubbled(func(t *testing.T) {
+			ns, name, missing := testkit.Namespace(t), testkit.Unique(t), new(atomic.Bool)
+			testkit.Apply(t, ns, widget("one", "{data: {key: one}}"))
+			conf := fill(widgetConfig, ns, name)
+			missing.Store(!changed)
+			r := startWith(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) {
+				o.Activation = func(*load.File) (*leadership.Tenure, error) {
+					if missing.Load() {
+						return nil, errors.New("no part in it")
+					}
+					return nil, nil
+				}
+			}, conf)
+			if changed {
+				waitData(t, ns, "one", "key", "one")
+				missing.Store(true)
+				conf = replaceOnce(t, conf, "data: {{ .spec.data }}", "data: {key: two}")
+				r.reloadTo(conf)
+				r.waitSays("no part in it")
+			} else {
+				r.waitUnready("no part in it")
+			}
+			missing.Store(false)
+			r.reloadTo(conf)
+			waitData(t, ns, "one", "key", map[bool]string{false: "one", true: "two"}[changed])
+			r.mustBeReady()
+		}))
+	}
 }
 
 // TestActivationToken: the token is written along with other changes. A takeover rewrites nothing, and neither the token nor what
