@@ -12,16 +12,7 @@ func checkDistinct(v *validator) {
 	if c.ActivationToken != nil {
 		checkNotGiven(v, "conventions.activationToken.annotation", c.ActivationToken.Annotation, "conventions.annotations", c.Annotations)
 	}
-	if c.Shard != nil {
-		if v.Source == nil && v.Status.Downstreams == "" {
-			v.Add("conventions.shard.label", "set status.downstreams", "without a record, nobody finds an object whose shard and name change in one rollout: "+
-				"the watch of each process selects by this label")
-		}
-		checkNotGiven(v, "conventions.shard.label", c.Shard.Label, "conventions.labels", c.Labels)
-		if c.Shard.Label != "" && c.Shard.Label == c.Hash.Label {
-			v.Add("conventions.shard.label", "choose another key", "%s is conventions.hash.label too", c.Shard.Label)
-		}
-	}
+	checkShard(v)
 	if p := c.Previous; p != nil && p.Hash != nil {
 		checkNotGiven(v, "conventions.previous.hash.annotation", p.Hash.Annotation, "conventions.annotations", c.Annotations)
 		checkNotGiven(v, "conventions.previous.hash.label", p.Hash.Label, "conventions.labels", c.Labels)
@@ -38,5 +29,21 @@ func checkDistinct(v *validator) {
 		case !taken:
 			used[key.Annotation] = key.Path
 		}
+	}
+}
+
+func checkShard(v *validator) {
+	const at = "conventions.shard.label"
+	shard := v.Conventions.Shard
+	if shard == nil {
+		return
+	}
+	checkNotGiven(v, at, shard.Label, "conventions.labels", v.Conventions.Labels)
+	if shard.Label != "" && shard.Label == v.Conventions.Hash.Label {
+		v.Add(at, "choose another key", "%s is conventions.hash.label too", shard.Label)
+	}
+	if v.Source == nil && v.Status.Downstreams == "" {
+		v.Add(at, "set status.downstreams", "without a record, nobody finds an object whose shard and name change in one rollout: "+
+			"the watch of each process selects by this label")
 	}
 }

@@ -153,9 +153,9 @@ func isOnlyGenerated(s *operator.Settings, d *operator.Downstream) bool {
 	})
 }
 
-// isSameItem reports whether one of several objects is of the same item as one that is to be created: they have one name, in two namespaces,
-// and either that is made of the item or the items are the same; or, with the same items, everything but the name is the same. No other pair may
-// be alike.
+// isSameItem reports whether one of several objects is of the same item as one that is to be created: they have one name, in two
+// namespaces, and either that is made of the item or the items are the same; or, with the same items, everything but the name is the
+// same. No other pair may be alike.
 func isSameItem(s *operator.Settings, in operator.Input, out *operator.Decision, o operator.Outcome, live *drift.Live) bool {
 	d := s.Downstreams[o.Downstream]
 	sameItems := isUnedited(s, in.Upstream) && !d.ItemsVary
