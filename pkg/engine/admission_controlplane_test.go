@@ -58,7 +58,7 @@ func anotherHash(o opponent) {
 }
 
 // TestDeniedFields: a value that admission denies keeps nothing else out of the status either. It is tried again from time to
-// time, since nobody tells when a policy changes.
+// time, since nothing shows when a policy changes.
 func TestDeniedFields(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)

@@ -126,7 +126,7 @@ func TestAdoptFromWriterThatContinues(t *testing.T) {
 	})
 }
 
-// An initial field that they set and somebody else has not touched keeps its value: it becomes ours, and leaving it out
+// An initial field that they set and someone else has not touched keeps its value: it becomes ours, and leaving it out
 // would take it away.
 func TestAdoptInitialFields(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
@@ -139,7 +139,7 @@ func TestAdoptInitialFields(t *testing.T) {
 	})
 }
 
-// A survey tells what would go along with a takeover, though dry runs do not add up, and tells it in either mode.
+// A survey shows what would go along with a takeover, though dry runs do not add up, in either mode.
 func TestSurveyOfAdoption(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		post(t, ns, "helm", theirs)

@@ -43,7 +43,7 @@ func TestBeforeThenWait(t *testing.T) {
 	})
 }
 
-// Between the record that it is about to be made and the one that it was, what stands at the place is known for ours.
+// Between the record that it is about to be made and the one that it was, what is at the place is known to be ours.
 func TestBeforeObjectCreatedThenCrash(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		r, faults := startFaulty(t, withBefore(ns, name))
@@ -74,7 +74,7 @@ func TestBeforeObjectCreatedThenCrash(t *testing.T) {
 	})
 }
 
-// Whoever may create the kind could make the object in advance, done already, with all of our marks: it is not believed.
+// Anyone who may create the kind could make the object in advance, done already, with all of our marks: it is not believed.
 func TestBeforeForged(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		startMade(t, ns, withBefore(ns, name))
@@ -93,7 +93,7 @@ func TestBeforeForged(t *testing.T) {
 	})
 }
 
-// An error in the template holds and is told; a changed config, or an input that comes, fixes it.
+// An error in the template holds and is reported; a changed config, or an input that comes, fixes it.
 func TestBeforeThatCannotBeRendered(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		inputs := "inputs: [{name: drain, apiVersion: v1, kind: ConfigMap, objectName: self.metadata.name + '-input'}]\n"
@@ -135,7 +135,7 @@ func TestBeforeOfTheUnselectedReadsInputs(t *testing.T) {
 	})
 }
 
-// An upstream whose finalizer somebody took off by force leaves nothing that our finalizer would keep forever.
+// An upstream whose finalizer someone took off by force leaves nothing that our finalizer would keep forever.
 func TestBeforeOfAnUpstreamGoneByForce(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"with a reference", "without", "while nothing runs"} {
@@ -159,7 +159,7 @@ func TestBeforeOfAnUpstreamGoneByForce(t *testing.T) {
 	}
 }
 
-// Whoever may write the object of deletion.before cannot have it released, or deleted, by naming an upstream that does not exist: the status
+// Anyone who may write the object of deletion.before cannot have it released, or deleted, by naming an upstream that does not exist: the status
 // of the one that waits for it says whose it is.
 func TestBeforeThatNamesAnother(t *testing.T) {
 	t.Parallel()
@@ -243,7 +243,7 @@ func TestBeforeOfAnotherConfig(t *testing.T) {
 	}
 }
 
-// TestBeforeOfAnotherOwner: what deletion.before has made is not deleted once it belongs to somebody else, but our finalizer does not hold it.
+// TestBeforeOfAnotherOwner: what deletion.before has made is not deleted once it belongs to someone else, but our finalizer does not hold it.
 // What has lost its marks is waited for all the same, and goes.
 func TestBeforeOfAnotherOwner(t *testing.T) {
 	t.Parallel()

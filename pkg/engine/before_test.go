@@ -180,7 +180,7 @@ func forceDrain(t *testing.T, ns string) {
 	deleteDrain(t, ns)
 }
 
-// otherDrain is an object of somebody else that has its name.
+// otherDrain is an object of someone else that has its name.
 func otherDrain(t *testing.T, ns string) {
 	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a-drain}, data: {done: "yes"}}`)
 }
@@ -208,8 +208,8 @@ func deleteWith(t *testing.T, ns string, first, then beforeStep) {
 	}
 }
 
-// A deletion that is held says why. It goes on once the work is done after all, or once whoever may write the status says so, for this one alone,
-// by the state that its work done would have. Whoever may only write the upstream cannot.
+// A deletion that is held says why. It goes on once the work is done after all, or once anyone who may write the status says so, for this one alone,
+// by the state that its work done would have. Anyone who may only write the upstream cannot.
 func TestBeforeHeld(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

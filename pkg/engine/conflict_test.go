@@ -66,7 +66,7 @@ func TestConflictFollowsTheOwner(t *testing.T) {
 
 		testkit.Apply(t, ns, widget(owner, "{name: one, data: {key: again}}"))
 		waitTaken(t, ns, "one", left...)
-		testkit.Delete(t, configMaps, ns, "one") // by somebody else: whoever is first
+		testkit.Delete(t, configMaps, ns, "one") // by someone else: whoever is first
 		waitTaken(t, ns, "one", left...)
 		quiet(t, counter)
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// A finalizer of somebody else keeps the upstream; ours goes, and nothing is applied any more.
+// A finalizer of someone else keeps the upstream; ours goes, and nothing is applied any more.
 func TestDeletedUpstreamIsNotApplied(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		_, counter := startMade(t, ns, fill(widgetConfig, ns, name))

@@ -128,7 +128,7 @@ func TestBrokenConfigDeletesAsAlways(t *testing.T) {
 	})
 }
 
-// A config that breaks in another way while it is broken is taken up anew.
+// A config that breaks in another way while it is broken is taken up again.
 func TestBrokenConfigChanges(t *testing.T) {
 	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		good := elsewhere(fill(widgetConfig, ns, name), other, ns)

@@ -112,7 +112,7 @@ func TestReportAfterRestart(t *testing.T) {
 	})
 }
 
-// A field that the API server fills in again and again inside an exclusive one is no endless drift.
+// A field that the API server fills in again and again inside an exclusive one does not drift without end.
 func TestExclusiveFieldWithDefaults(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.NewReplacer("v1\n    kind: ConfigMap", "networking.k8s.io/v1\n    kind: NetworkPolicy", "data: {{ .spec.data }}",

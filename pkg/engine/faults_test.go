@@ -16,7 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// Whatever the API server answers, nothing is lost: the reason is told, and it is tried again, not at once.
+// Whatever the API server answers, nothing is lost: the reason is reported, and it is tried again, not at once.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{403, 404, 409, 422, 429, 500, 503} {
@@ -122,7 +122,7 @@ func TestMadeAndGoneUnseen(t *testing.T) {
 	})
 }
 
-// A refusal that reads differently each time is told in the status, and telling it is no reason to try again at once:
+// A refusal that reads differently each time is reported in the status, which gives no reason to try again at once:
 // not where the status counts as a new generation, nor where the template reads it.
 func TestChangingRefusals(t *testing.T) {
 	t.Parallel()
@@ -153,7 +153,7 @@ func TestChangingRefusals(t *testing.T) {
 	}
 }
 
-// A standing conflict costs little, finalizer included.
+// A lasting conflict costs little, finalizer included.
 func TestConflictIsCheap(t *testing.T) {
 	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		_, counter := startCounted(t, elsewhere(fill(widgetConfig, ns, name), other, ns))
@@ -172,7 +172,7 @@ func TestConflictIsCheap(t *testing.T) {
 }
 
 // An upstream of a megabyte is worked on like any other; one whose downstream the API server finds too large says so, and
-// what stands is left alone.
+// what exists is left alone.
 func TestHugeUpstream(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		startMade(t, ns, fill(widgetConfig, ns, name))

@@ -15,13 +15,13 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// contributing sets fields of a ConfigMap that somebody else makes.
+// contributing sets fields of a ConfigMap that someone else makes.
 func contributing(ns, name, more string) string {
 	text := strings.Replace(fill(widgetConfig, ns, name), "  labels: {"+name+".example.com/managed: \"yes\"}\n", "", 1)
 	return strings.Replace(text, "    kind: ConfigMap\n", "    kind: ConfigMap\n    ownership: Fields\n"+more, 1)
 }
 
-// makeTheirs makes an object that has one key of somebody else.
+// makeTheirs makes an object that has one key of someone else.
 func makeTheirs(t *testing.T, ns, name string) {
 	t.Helper()
 	testkit.Apply(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "+name+", labels: {app: theirs}}\ndata: {theirs: '1'}")
@@ -210,7 +210,7 @@ func TestFieldsOfKinds(t *testing.T) {
 		path             []string
 		with             any // what is at path with both
 		edit             string
-		after            any // then, once somebody has edited the object
+		after            any // then, once someone has edited the object
 	}{
 		"Pod": {core("pods"), "spec: {containers: [{name: a, image: b}]}\nmetadata: {name: NAME, labels: {app: theirs}}",
 			"metadata: {name: NAME, labels: {team: red}}", []string{"metadata", "labels"},

@@ -13,7 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// configMap is a ConfigMap as an item of a pool gives it, of somebody else.
+// configMap is a ConfigMap as an item of a pool gives it, of someone else.
 func configMap(name, value string) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {value: %q}}", name, value)
 }
@@ -156,7 +156,7 @@ func withLine(line string) func(string) string {
 	return func(conf string) string { return with(conf, line) }
 }
 
-// The object of an item that disappears is deleted, although an object of somebody else is in the way of another item, and a third one
+// The object of an item that disappears is deleted, although an object of someone else is in the way of another item, and a third one
 // cannot be created. What takes the place of an item holds it as long as it cannot be created.
 func TestForEachRemovesDespiteOthers(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {

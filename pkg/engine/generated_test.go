@@ -70,7 +70,7 @@ func applyKey(t *testing.T, ns, name, value string) {
 	secretText(t, ns, name, "key", is(value))
 }
 
-// setKey sets a key of the Secret as somebody else; "" removes it.
+// setKey sets a key of the Secret as someone else; "" removes it.
 func setKey(t *testing.T, ns, name, key, value string) {
 	t.Helper()
 	encoded := "null"
@@ -80,7 +80,7 @@ func setKey(t *testing.T, ns, name, key, value string) {
 	testkit.Patch(t, secretKind, ns, name, "somebody", `{"data":{"`+key+`":`+encoded+`}}`)
 }
 
-// A new Secret costs what any new object costs, and nothing afterwards. A key that is removed is made anew by one write, and so is a Secret
+// A new Secret costs what any new object costs, and nothing afterwards. A key that is removed is made again by one write, and so is a Secret
 // that is deleted: where the last value is lost, an event says so.
 func TestGeneratedRequests(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
@@ -167,7 +167,7 @@ func TestGeneratedForEach(t *testing.T) {
 	})
 }
 
-// A template that sets the key itself is told so, without the value.
+// A template that sets the key itself is reported, without the value.
 func TestGeneratedSetByTemplate(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), generatedConfig(t, ns, name)).ready()
@@ -195,7 +195,7 @@ func TestGeneratedIsNotReported(t *testing.T) {
 	})
 }
 
-// An object that is recreated keeps its values, also those that it had when it was adopted: only a Secret that somebody deletes gets new ones.
+// An object that is recreated keeps its values, also those that it had when it was adopted: only a Secret that someone deletes gets new ones.
 func TestGeneratedSurvivesRecreate(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := generatedConfig(t, ns, name, "updatePolicy: Recreate", "adoptionPolicy: IfUnowned")
@@ -219,7 +219,7 @@ func TestGeneratedSurvivesRecreate(t *testing.T) {
 	})
 }
 
-// A Secret that is renamed, moved, or adopted has the value that the one before had, also if something holds that one.
+// A Secret that is renamed, moved, or adopted has the value that the one before had, also if something holds the old one.
 func TestGeneratedCarriedOver(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := generatedConfig(t, ns, name, "adoptionPolicy: IfUnowned")

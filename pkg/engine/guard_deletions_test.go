@@ -35,16 +35,16 @@ func TestGuardLetsFinalizerPass(t *testing.T) {
 			conf := both(fill(widgetConfig, ns, name))
 			finalizers := func() []string { return testkit.Get(t, widgets, ns, "w-000").GetFinalizers() }
 			if at == "start" {
-				standing(t, ns, conf).halt()
+				runReady(t, ns, conf).halt()
 				start(t, testkit.Config(t), strings.Replace(with(conf, "when: 'false'"), "-claim\"}\n", "-claim\"}\n    deletionPolicy: Orphan\n", 1))
 			} else {
 				key := name + ".example.com/on"
 				testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+key+`":"yes"}}}`)
-				standing(t, ns, watched(conf, "namespaceSelector: {matchLabels: {"+key+": \"yes\"}}")+"deletion: {wait: true}\n")
+				runReady(t, ns, watched(conf, "namespaceSelector: {matchLabels: {"+key+": \"yes\"}}")+"deletion: {wait: true}\n")
 				testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+key+`":null}}}`)
 			}
 			waitState(t, name, "GuardWaiting")
-			if at != "start" { // somebody else removes it
+			if at != "start" { // someone else removes it
 				testkit.Patch(t, widgets, ns, "w-000", "somebody", `{"metadata":{"finalizers":null}}`)
 			}
 			testkit.Eventually(t, patience, func() (bool, string) { return len(finalizers()) == 1, "w-000 has no finalizer" })
@@ -57,7 +57,7 @@ func TestGuardLetsFinalizerPass(t *testing.T) {
 	}
 }
 
-// An object that is deleted to be made anew counts as deleted: the objects of a config cannot all go at once since a field
+// An object that is deleted to be made again counts as deleted: the objects of a config cannot all go at once since a field
 // of them is immutable.
 func TestGuardCountsRecreations(t *testing.T) {
 	t.Parallel()
@@ -68,7 +68,7 @@ func TestGuardCountsRecreations(t *testing.T) {
 				"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, fixedName: settings, missing: Allow}]\n" +
 				"guard: {confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}\n"
 			changed := strings.Replace(conf, `default "one"`, `default "two"`, 1)
-			r := standing(t, ns, conf)
+			r := runReady(t, ns, conf)
 			uids := map[string]any{}
 			eachGuarded(func(up string) { uids[up] = testkit.Get(t, configMaps, ns, up).GetUID() })
 			if at == "input" {

@@ -28,8 +28,8 @@ func confirmKey(ns string) string {
 	return ", confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}"
 }
 
-// standing runs a config until all its upstreams are ready.
-func standing(t *testing.T, ns, conf string) *running {
+// runReady runs a config until all its upstreams are ready.
+func runReady(t *testing.T, ns, conf string) *running {
 	t.Helper()
 	r := start(t, testkit.Config(t), conf).ready()
 	applyGuarded(t, ns)
@@ -102,11 +102,11 @@ func (r *running) digest() string {
 	return digest
 }
 
-// At a reload the config of before goes on while the change waits, and the process stays ready.
+// At a reload the config from before goes on while the change waits, and the process stays ready.
 func TestGuardAtReload(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1), confirmKey(ns))
-		r := standing(t, ns, conf)
+		r := runReady(t, ns, conf)
 		r.reloadTo(withKey(conf, "version", "two"))
 		waitState(t, name, "GuardWaiting")
 		testkit.Apply(t, ns, widget("new", `{data: {key: value}}`))
@@ -145,7 +145,7 @@ func TestGuardAtStart(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		// With owner annotations only the finalizer cleans up.
 		conf := guardedBy(strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {reference: false, ", 1), "")
-		standing(t, ns, conf).halt()
+		runReady(t, ns, conf).halt()
 		counter := testkit.NewCounter()
 		r := start(t, counter.Wrap(testkit.Config(t)), withKey(conf, "version", "two"))
 		waitState(t, name, "GuardWaiting")
@@ -201,7 +201,7 @@ func TestGuardCounts(t *testing.T) {
 	} {
 		t.Run(test.reason, spaced(func(t *testing.T, ns, name string) {
 			conf := guardedBy(widgetConfig, "")
-			standing(t, ns, fill(conf, ns, name)).halt()
+			runReady(t, ns, fill(conf, ns, name)).halt()
 			if !strings.Contains(conf, test.from) {
 				t.Fatalf("the config has no %q", test.from)
 			}
@@ -217,9 +217,9 @@ func TestGuardCounts(t *testing.T) {
 	}
 }
 
-// What the API server spells in its own way is no change, at a start with the config as it was or at a reload: at a
-// start the status tells, or, where it has no place for that, one dry run of each, which takes the place of the apply that
-// would have told; at a reload it is known. What somebody has added is one.
+// What the API server spells in its own way does not count as a change, at a start with the config as it was or at a reload: at a
+// start the status says it, or, where it has no place for that, one dry run of each, which takes the place of the apply that
+// would have shown it; at a reload it is known. What someone has added is one.
 func TestGuardRaisesNoFalseAlarm(t *testing.T) {
 	t.Parallel()
 	for kind, dryRuns := range map[string]int{"Widget": 2, "Gadget": guardedWidgets + 1, "Pool": guardedWidgets + 1} {
@@ -266,7 +266,7 @@ func guardRaisesNoFalseAlarm(t *testing.T, kind string, dryRuns int) {
 	if text := fmt.Sprint(cpu); !strings.Contains(text, "cpu:1 ") {
 		t.Fatalf("the API server keeps the spelling: %s", text)
 	}
-	quiet(t, counter) // what the autoscaler did is told in every status
+	quiet(t, counter) // what the autoscaler did is in every status
 	r.halt()
 	testkit.Patch(t, deployments, ns, named(0), "somebody", `{"spec":{"template":{"metadata":{"labels":{"extra":"x"}}}}}`)
 	counter.Reset()
@@ -296,7 +296,7 @@ func extraLabel(t *testing.T, ns string) string {
 func TestGuardCostsNothing(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), confirmKey(ns))
-		standing(t, ns, conf).halt()
+		runReady(t, ns, conf).halt()
 		before := metric(t, "corollary_renders_total", name)
 		_, counter := startCounted(t, conf)
 		waitMetric(t, guardedWidgets, "corollary_objects", name, "state", "InSync")
@@ -314,7 +314,7 @@ func TestGuardCostsNothing(t *testing.T) {
 func TestGuardWithoutTheRightToRead(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), strings.Replace(confirmKey(ns), ns, "kube-system", 1))
-		standing(t, ns, conf).halt()
+		runReady(t, ns, conf).halt()
 		faults := testkit.NewFaults()
 		faults.Answer(403, func(q *http.Request) bool { return strings.Contains(q.URL.Path, "/kube-system/") })
 		r := start(t, faults.Wrap(testkit.Config(t)), withKey(conf, "version", "two"))

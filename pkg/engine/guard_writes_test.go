@@ -13,7 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// everyConfigMap changes each standing downstream as somebody does who is not the operator.
+// everyConfigMap changes each existing downstream as someone does who is not the operator.
 func everyConfigMap(t *testing.T, ns, patch string) {
 	t.Helper()
 	eachGuarded(func(up string) { testkit.Patch(t, configMaps, ns, up, "somebody", patch) })
@@ -62,7 +62,7 @@ func TestGuardCountsRepairs(t *testing.T) {
 	} {
 		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
 			conf := guardedBy(fill(widgetConfig, ns, name), "")
-			standing(t, ns, strings.Replace(conf, "    # downstream\n", row.before, 1)).halt()
+			runReady(t, ns, strings.Replace(conf, "    # downstream\n", row.before, 1)).halt()
 			everyConfigMap(t, ns, row.patch)
 			counter := testkit.NewCounter()
 			start(t, counter.Wrap(testkit.Config(t)), strings.Replace(conf, "    # downstream\n", row.after, 1))
@@ -110,7 +110,7 @@ func TestGuardCountsAdoptions(t *testing.T) {
 	}
 }
 
-// What no status records counts like anything else of ours, and costs no request. Without a status, what stands is found by reading what a
+// What no status records counts like anything else of ours, and costs no request. Without a status, what exists is found by reading what a
 // create would meet.
 func TestGuardCountsUnrecorded(t *testing.T) {
 	t.Parallel()
@@ -277,7 +277,7 @@ func TestGuardHoldsWhateverIsEdited(t *testing.T) {
 	} {
 		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			conf := fill(widgetConfig, ns, name)
-			standing(t, ns, conf).halt()
+			runReady(t, ns, conf).halt()
 			each := func(patch string) {
 				eachGuarded(func(up string) { testkit.Patch(t, widgets, ns, up, "somebody", fill(patch, ns, name)) })
 			}
@@ -321,7 +321,7 @@ func TestGuardHoldsWhatInputsDelete(t *testing.T) {
 		t.Run(paused, spaced(func(t *testing.T, ns, name string) {
 			conf := with(fill(widgetConfig, ns, name), dropKey) +
 				"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, fixedName: settings, namespace: " + ns + ", missing: Allow}]\n"
-			standing(t, ns, conf)
+			runReady(t, ns, conf)
 			each := func(value string) {
 				eachGuarded(func(up string) {
 					testkit.Patch(t, widgets, ns, up, "somebody", fill(`{"metadata":{"annotations":{"NAME.example.com/paused":`+value+`}}}`, ns, name))

@@ -161,7 +161,7 @@ func (g *gate) wrap(cfg *rest.Config) *rest.Config {
 	})
 }
 
-// Many readers of one input cost one watch for it, and its change one write each: behind what somebody has just asked for.
+// Many readers of one input cost one watch for it, and its change one write each: behind what someone has just asked for.
 func TestManyReadersOfOneInput(t *testing.T) {
 	inSpaces(t, func(t *testing.T, ns, platform, name string) {
 		counter := testkit.NewCounter()

@@ -75,7 +75,7 @@ func TestNamespaceUpstream(t *testing.T) {
 		counter.Reset()
 		r = start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 		atMostWrites(t, counter, 0, "a restart in sync")
-		// What was found in sync is known to be ours, so that what somebody adds to it does not disown it.
+		// What was found in sync is known to be ours, so that what someone adds to it does not disown it.
 		testkit.Patch(t, networkPolicies, ns, "default-deny", "somebody", `{"spec":{"ingress":[{}]}}`)
 		testkit.Patch(t, networkPolicies, ns, "default-deny", "somebody", `{"spec":{"policyTypes":["Ingress"]}}`)
 		waitField(t, networkPolicies, ns, "default-deny", []any{"Ingress", "Egress"}, "spec", "policyTypes")

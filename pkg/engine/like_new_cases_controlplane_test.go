@@ -95,7 +95,7 @@ func TestDerivedAfterEachDeath(t *testing.T) {
 }
 
 // TestAbandonedFields: what others have put into a map of ours does not keep us from a document without the map, if it is only that which the
-// API server refuses: an injected caBundle beside conversion.strategy None, somebody's maxSurge beside strategy Recreate.
+// API server refuses: an injected caBundle beside conversion.strategy None, someone's maxSurge beside strategy Recreate.
 func TestAbandonedFields(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(nil)

@@ -30,7 +30,7 @@ func observing(conf string) string {
 	return strings.Replace(conf, "kind: Operator\n", "kind: Operator\nmode: Observe\n", 1)
 }
 
-// writes lists every request that is no read, dry runs included.
+// writes lists every request except reads, dry runs included.
 func writes(c *testkit.Counter) []testkit.Request {
 	return c.Requests(func(r testkit.Request) bool {
 		switch r.Verb {

@@ -31,7 +31,7 @@ func recordsNothing(t *testing.T, up *unstructured.Unstructured) {
 	}
 }
 
-// Whoever may create ConfigMaps can write our mark on one, whatever else it has and whatever it says of its writers. It is
+// Anyone who may create ConfigMaps can write our mark on one, whatever else it has and whatever it says of its writers. It is
 // not ours for that: nothing of it is changed, and the message says how to go on.
 func TestForgedMark(t *testing.T) {
 	t.Parallel()
@@ -100,7 +100,7 @@ func TestForgedStatus(t *testing.T) {
 	}
 }
 
-// TestForgedBeforeRecord: whoever may write the status of one upstream can hold its deletion, and cannot have an object deleted by it that
+// TestForgedBeforeRecord: anyone who may write the status of one upstream can hold its deletion, and cannot have an object deleted by it that
 // never had a mark of ours.
 func TestForgedBeforeRecord(t *testing.T) {
 	inSpaces(t, func(t *testing.T, ns, other, name string) {
@@ -135,7 +135,7 @@ func TestSecondOwnerReference(t *testing.T) {
 		})
 		testkit.Patch(t, widgets, ns, "b", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 		waitData(t, ns, "b", "key", "new")
-		waitCondition(t, widgets, ns, "b", "Ready", "True") // told last, after what is left over was dealt with
+		waitCondition(t, widgets, ns, "b", "Ready", "True") // reported last, after what is left over was dealt with
 		mustBeSame(t, configMaps, cm, "it is the other one's")
 	})
 }
@@ -223,7 +223,7 @@ func leftOf(t *testing.T, conf string) []preview.Change {
 	return left
 }
 
-// With a record or without, a restart over objects in sync costs nothing for each of them; and what somebody adds to an object
+// With a record or without, a restart over objects in sync costs nothing for each of them; and what someone adds to an object
 // does not keep us from enforcing what is ours, though no status can record that it is.
 func TestRestartWithoutARecord(t *testing.T) {
 	t.Parallel()
@@ -264,7 +264,7 @@ func TestRestartWithoutARecord(t *testing.T) {
 	}
 }
 
-// An object whose owner mark somebody has removed stays ours: it goes when nothing wants it any more, when its successor stands, and
+// An object whose owner mark someone has removed stays ours: it goes when nothing wants it any more, when its successor exists, and
 // with its upstream. The mark goes while no process runs, or while one runs that leaves drift alone.
 func TestStrippedMarks(t *testing.T) {
 	t.Parallel()
@@ -320,7 +320,7 @@ func TestStrippedMarks(t *testing.T) {
 }
 
 // An upstream that is deleted and made again at once meets the downstream of the earlier one, which the garbage collector has
-// not deleted yet, or which a finalizer keeps: that is no conflict, and is reported as none.
+// not deleted yet, or which a finalizer keeps: that does not count as a conflict, and is not reported as one.
 func TestMadeAgainUnderItsName(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
@@ -355,7 +355,7 @@ func TestMadeAgainUnderItsName(t *testing.T) {
 	})
 }
 
-// Objects with a forged mark at a place that is no target are not deleted, nor do they hold the deletion of their upstream.
+// Objects with a forged mark at a place that is not a target are not deleted, nor do they hold the deletion of their upstream.
 func TestForgedLeftover(t *testing.T) {
 	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		start(t, testkit.Config(t), replaceOnce(t, elsewhere(fill(widgetConfig, ns, name), other, ns), "status:\n", "deletion: {wait: true}\nstatus:\n")).ready()

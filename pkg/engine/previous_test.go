@@ -113,7 +113,7 @@ func previousCases() []previousCase {
 const previousObjects = 8
 
 // TestPreviousNames changes each convention alone, and all of them at once, over objects that stand: by a restart, and
-// while the process runs; and back again. Every object is the same one afterwards, bears nothing of before, is ours
+// while the process runs; and back again. Every object is the same one afterwards, bears nothing from before, is ours
 // alone, and costs nothing more.
 func TestPreviousNames(t *testing.T) {
 	t.Parallel()
@@ -257,7 +257,7 @@ func TestManagerRenamedWithoutPrevious(t *testing.T) {
 	})
 }
 
-// What is made once gets the marks of now, and is not applied again.
+// What is made once gets the current marks, and is not applied again.
 func TestPreviousOfCreateOnly(t *testing.T) {
 	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		conf := elsewhere(with(fill(widgetConfig, ns, name), "updatePolicy: CreateOnly"), other, ns)
@@ -284,7 +284,7 @@ func TestPreviousOfCreateOnly(t *testing.T) {
 	})
 }
 
-// An initial field that only the manager of before owned keeps the value that it has.
+// An initial field that only the manager from before owned keeps the value that it has.
 func TestPreviousInitialFields(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), "drift: {initialFields: [.data.key]}")
@@ -303,7 +303,7 @@ func TestPreviousInitialFields(t *testing.T) {
 	})
 }
 
-// A mark of before that somebody else owns too is taken off all the same, and asked for once.
+// A mark from before that someone else owns too is taken off all the same, and asked for once.
 func TestPreviousCoOwned(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)

@@ -157,7 +157,7 @@ func TestRecreateAsksAgain(t *testing.T) {
 	}
 }
 
-// TestImmutableDrift: a difference in an immutable field that admission did not make is no reason to recreate an object
+// TestImmutableDrift: a difference in an immutable field that admission did not make gives no reason to recreate an object
 // whose document has not changed; the condition says what to do.
 func TestImmutableDrift(t *testing.T) {
 	t.Parallel()
@@ -175,7 +175,7 @@ func TestImmutableDrift(t *testing.T) {
 	}
 }
 
-// An object that somebody deletes and keeps by a finalizer stays in force, so what they change of it is repaired until it is gone, and
+// An object that someone deletes and keeps by a finalizer stays in force, so what they change of it is repaired until it is gone, and
 // then it is made again. At rest that costs nothing.
 func TestTerminatingIsRepaired(t *testing.T) {
 	t.Parallel()
@@ -314,7 +314,7 @@ func TestDeletionReadsAbsentObjectsOnce(t *testing.T) {
 	}
 }
 
-// Whoever may create and patch the kind can make an object under our field manager's name. What it has more than the template
+// Anyone who may create and patch the kind can make an object under our field manager's name. What it has more than the template
 // goes with the next apply, as it would if it was added to an object of ours; with CreateOnly it is reported once.
 func TestMadeUnderOurName(t *testing.T) {
 	t.Parallel()

@@ -122,7 +122,7 @@ func TestRefusedFields(t *testing.T) {
 	}
 }
 
-// TestLongMessages: a message that is longer than the kind's conditions may have is shortened, whoever has a say in it.
+// TestLongMessages: a message that is longer than the kind's conditions may have is shortened, anyone who has a say in it.
 func TestLongMessages(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		group, ns, name := testkit.Unique(t)+".example.com", testkit.Namespace(t), testkit.Unique(t)
@@ -132,9 +132,9 @@ func TestLongMessages(t *testing.T) {
 		conf := strings.Replace(row.conf(ns, name, group), "message: too many", `messageExpression: "'too many: ' + self.spec.values.text"`, 1)
 		start(t, c.counter.Wrap(testkit.Config(t)), conf).ready()
 		c.apply("replicas: 21, data: {key: value}", `{phase: Good, text: `+strings.Repeat("ä", 1000)+`}`)
-		c.told("Valid", "False", "Invalid", false)
+		c.waitNamed("Valid", "False", "Invalid", false)
 		c.apply("replicas: 1, data: {key: value}", `{phase: Worst, text: a}`)
-		c.told("Ready", "True", "StatusFieldRefused", false)
+		c.waitNamed("Ready", "True", "StatusFieldRefused", false)
 		c.atRest()
 	})
 }
@@ -187,20 +187,20 @@ func checkRefused(t *testing.T, group string, row refusedRow) {
 	r := run()
 	if row.stays {
 		c.apply("replicas: 1, data: {key: value}", row.good)
-		c.told("Ready", "True", "Ready", false)
+		c.waitNamed("Ready", "True", "Ready", false)
 	}
 	// It does not matter how the upstream began.
 	c.apply("replicas: 21, data: {key: value}", row.bad)
-	c.told("Valid", "False", "Invalid", false)
-	c.told("Ready", "False", "Invalid", false)
+	c.waitNamed("Valid", "False", "Invalid", false)
+	c.waitNamed("Ready", "False", "Invalid", false)
 	c.apply("replicas: 1, data: {}", row.bad)
-	c.told("Ready", "False", "RenderFailed", true)
+	c.waitNamed("Ready", "False", "RenderFailed", true)
 	c.apply("replicas: 1, data: {key: value}", row.bad)
-	c.told("Ready", "True", "StatusFieldRefused", true)
+	c.waitNamed("Ready", "True", "StatusFieldRefused", true)
 	c.hasFields()
 	c.atRest()
 
-	// Values that are refused are tried once in each process, and where somebody asks for it.
+	// Values that are refused are tried once in each process, and where someone asks for it.
 	version := c.get().GetResourceVersion()
 	r.halt()
 	c.counter.Reset()
@@ -215,12 +215,12 @@ func checkRefused(t *testing.T, group string, row refusedRow) {
 		testkit.Eventually(t, patience, func() (bool, string) { return c.counter.Total() > 0, "nothing is tried" })
 	}
 	atMostWrites(c.T, c.counter, 3, "values that are refused")
-	c.told("Ready", "True", "StatusFieldRefused", true)
+	c.waitNamed("Ready", "True", "StatusFieldRefused", true)
 	c.atRest()
 
 	if row.good != "" {
 		c.apply("replicas: 1, data: {key: value}", row.good)
-		c.told("Ready", "True", "Ready", false)
+		c.waitNamed("Ready", "True", "Ready", false)
 		quiet(t, c.counter)
 		for _, f := range row.paths() {
 			if c.field(f[0]) == nil {
@@ -229,12 +229,12 @@ func checkRefused(t *testing.T, group string, row refusedRow) {
 		}
 		c.counter.Reset()
 		c.apply("replicas: 1, data: {key: value}", row.bad)
-		c.told("Ready", "True", "StatusFieldRefused", true)
+		c.waitNamed("Ready", "True", "StatusFieldRefused", true)
 		atMostWrites(c.T, c.counter, 3, "values that are refused")
 		c.hasFields()
 	}
 	c.apply("replicas: 21, data: {key: value}", row.bad)
-	c.told("Ready", "False", "Invalid", false)
+	c.waitNamed("Ready", "False", "Invalid", false)
 }
 
 func (c refusedCase) apply(spec, values string) {
@@ -253,8 +253,8 @@ func (c refusedCase) field(path string) any {
 	return v
 }
 
-// told waits for a condition about the upstream as it is; names tells whether its message names what was refused.
-func (c refusedCase) told(kind, status, reason string, names bool) {
+// waitNamed waits for a condition about the upstream as it is; names reports whether its message names what was refused.
+func (c refusedCase) waitNamed(kind, status, reason string, names bool) {
 	c.Helper()
 	var message string
 	testkit.Eventually(c.T, patience, func() (bool, string) {
@@ -365,7 +365,7 @@ func TestRefusedIdentifiers(t *testing.T) {
 			conf = replaceOnce(t, conf, "owner: {", "owner: {reference: false, ")
 			o := start(t, c.counter.Wrap(testkit.Config(t)), conf).ready()
 			c.apply("replicas: 1, data: {key: value}", r.bad)
-			c.told("Ready", "True", "StatusFieldRefused", true)
+			c.waitNamed("Ready", "True", "StatusFieldRefused", true)
 			c.hasFields()
 			if recorded := downstreamsOf(c.get()); recorded["config"] != nil || row.second != (recorded["second"]["uid"] != nil) {
 				t.Errorf("the status records %v", recorded)
@@ -375,10 +375,10 @@ func TestRefusedIdentifiers(t *testing.T) {
 			c.counter.Reset()
 			start(t, c.counter.Wrap(testkit.Config(t)), conf).ready()
 			atMostWrites(c.T, c.counter, 4, "an item that is refused")
-			c.told("Ready", "True", "StatusFieldRefused", true)
+			c.waitNamed("Ready", "True", "StatusFieldRefused", true)
 			c.atRest()
 			c.apply("replicas: 21, data: {key: value}", r.bad)
-			c.told("Valid", "False", "Invalid", false)
+			c.waitNamed("Valid", "False", "Invalid", false)
 			deleteAndWait(t, c.gvr, ns, "a")
 			waitGone(t, configMaps, ns, "a")
 		}))
@@ -401,7 +401,7 @@ func TestRefusedBefore(t *testing.T) {
 			schema.GroupVersionResource{Group: group, Version: "v1", Resource: "draineds"}, testkit.NewCounter()}
 		start(t, c.counter.Wrap(testkit.Config(t)), c.conf(ns, name, group)+beforeText).ready()
 		c.apply("replicas: 1, data: {key: value}", `{phase: Good}`)
-		c.told("Ready", "True", "Ready", false)
+		c.waitNamed("Ready", "True", "Ready", false)
 		testkit.Delete(t, c.gvr, ns, "a")
 		waitsFor(t, c.gvr, ns, "a", "", ".status.downstreams[name=deletion.before] (FieldValueTooLong)")
 		quiet(t, c.counter)

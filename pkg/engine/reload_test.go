@@ -104,7 +104,7 @@ func withKey(text, key, value string) string {
 	return strings.Replace(text, "data: {{ .spec.data }}", "data: {"+key+": \""+value+"\"}", 1)
 }
 
-// A changed config takes over: what stands follows, nothing that both versions watch is listed again, and the other
+// A changed config takes over: what exists follows, nothing that both versions watch is listed again, and the other
 // operator is not touched at all.
 func TestReloadChangesOneOperator(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestReloadRefusesABadConfig(t *testing.T) {
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitData(t, ns, "a", "key", "value")
 
-			r.reload() // what is bad still is told once
+			r.reload() // what is still bad is reported once
 			metricIs(t, 1, "corollary_config_reloads_total", name, "result", "Failed")
 			r.reloadTo(withKey(good, "version", "two"))
 			waitData(t, ns, "a", "version", "two")

@@ -77,7 +77,7 @@ func TestReloadChangesTheIdentity(t *testing.T) {
 	isRepaired(t, ns, "a", "key", "value")
 }
 
-// Which of two rights is missing is told apart: that of the ServiceAccount, and that of the process to act as it.
+// Which of two rights is missing is distinguished: that of the ServiceAccount, and that of the process to act as it.
 func TestMayNotImpersonate(t *testing.T) {
 	t.Parallel()
 	ns, alice, name := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
@@ -183,7 +183,7 @@ func TestUpstreamGoneWithItsFinalizer(t *testing.T) {
 	}
 }
 
-// TestSurveyOfAReader: whoever may only read still sees what would be done, and that nobody was asked. A kind that may not be watched is an
+// TestSurveyOfAReader: anyone who may only read still sees what would be done, and that nobody was asked. A kind that may not be watched is an
 // error that says so, not a wait.
 func TestSurveyOfAReader(t *testing.T) {
 	t.Parallel()
@@ -210,7 +210,7 @@ func TestSurveyOfAReader(t *testing.T) {
 	}
 }
 
-// What a survey says an adopted object would be is what it comes to be: what its maker set and the template does not have
+// What a survey says an adopted object would be is what it becomes: what its maker set and the template does not have
 // goes, what the API server fills in stays or comes back, whoever owned it, and what others own stays.
 func TestSurveyOfAdoptedDeployment(t *testing.T) {
 	t.Parallel()

@@ -352,7 +352,7 @@ func TestPostgresWriteBackWaits(t *testing.T) {
 	}
 }
 
-// Rows of a MySQL database are as those of others: followed, never deleted because of a failure, and told their state. The connection
+// Rows of a MySQL database are as those of others: followed, never deleted because of a failure, and their state is written back. The connection
 // string comes from a Secret, and is printed nowhere.
 func TestMySQL(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ func bySelection(t *testing.T, test func(t *testing.T, selection string)) {
 	}
 }
 
-// A new namespace may be heard of later than what was made in it.
+// A new namespace may be seen later than what was made in it.
 func TestNamespaceSelectorLate(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		name := testkit.Unique(t)
@@ -146,7 +146,7 @@ func testUnselected(t *testing.T, ns, other, name, by, kind string) {
 		conf, at = elsewhere(conf, other, ns), other
 	case "invalid": // nothing exists, but there is a status
 		conf += "validate: [{rule: 'false', message: nothing is valid}]\n"
-	case "before": // losing the label is no deletion
+	case "before": // losing the label does not delete
 		conf += beforeText
 	}
 	key, selector := name+".example.com/on", "labelSelector"
@@ -344,7 +344,7 @@ func TestLabelLostWithABrokenConfig(t *testing.T) {
 	})
 }
 
-// A label that is lost while no process runs looks like a changed selector: what there is stays, and is told. A deletion is
+// A label that is lost while no process runs looks like a changed selector: what there is stays, and is reported. A deletion is
 // none of that. Once the label is set and removed again, it goes.
 func TestLabelLostWhileNothingRuns(t *testing.T) {
 	bySelection(t, func(t *testing.T, selection string) {
@@ -412,7 +412,7 @@ func TestStandbyKeepsNothing(t *testing.T) {
 	})
 }
 
-// A session that only deletes, of a config that has run before, hears of a kind that comes back.
+// A session that only deletes, of a config that has run before, sees a kind that comes back.
 func TestKindComesBackToABrokenConfig(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns, other, name, up := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)+"-up"
@@ -429,7 +429,7 @@ func TestKindComesBackToABrokenConfig(t *testing.T) {
 		servesLate(t, up, false)
 		waitState(t, name, "KindMissing")
 		servesLate(t, name, false)
-		// It hears of the kind once the changed schema is published: then no session goes on by the one before.
+		// It sees the kind once the changed schema is published: then no session goes on by the one before.
 		deaf := faults.Answer(http.StatusServiceUnavailable, func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/apis/"+up+".example.com") })
 		testkit.Update(t, crds, "", "lates."+up+".example.com", func(u *unstructured.Unstructured) {
 			versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")

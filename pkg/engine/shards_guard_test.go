@@ -24,7 +24,7 @@ func TestShardsGuard(t *testing.T) {
 		const n = 4
 		ns, name := testkit.Namespace(t), testkit.Unique(t)
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
-		standing(t, ns, conf).halt()
+		runReady(t, ns, conf).halt()
 		changed := strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: value, version: two}", 1)
 		boards := boardsIn(t, ns)
 		counts := boards(name)
@@ -71,7 +71,7 @@ func (f failingLeases) Get(ctx context.Context, name string, o metav1.GetOptions
 func TestShardsGuardLeaseDeleted(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
-		standing(t, ns, conf).halt()
+		runReady(t, ns, conf).halt()
 		var failures atomic.Int64
 		leases := kubernetes.NewForConfigOrDie(testkit.Config(t)).CoordinationV1().Leases(ns)
 		a, b := startMember(t, boardsIn(t, ns), 2, conf), startMember(t, func(operator string) shards.Board {
@@ -112,7 +112,7 @@ func TestShardsGuardQuarantineEnds(t *testing.T) {
 func shardsGuardQuarantineEnds(t *testing.T, ns, name string, hasObjects bool) {
 	const n = 32
 	conf := guardedBy(fill(widgetConfig, ns, name), "")
-	standing(t, ns, conf).halt()
+	runReady(t, ns, conf).halt()
 	a := startMember(t, boardsIn(t, ns), n, conf)
 	used := map[int]bool{}
 	for _, w := range testkit.List(t, widgets, ns, "") {
@@ -139,7 +139,7 @@ func shardsGuardQuarantineEnds(t *testing.T, ns, name string, hasObjects bool) {
 	allActedFor(t, ns)
 }
 
-// allActedFor waits until some process acts for each of the standing objects. One that waits for guard is ready, too.
+// allActedFor waits until some process acts for each of the existing objects. One that waits for guard is ready, too.
 func allActedFor(t *testing.T, ns string) {
 	t.Helper()
 	for i := range guardedWidgets {

@@ -223,7 +223,7 @@ func TestRenamedItemsKeepTheirValues(t *testing.T) {
 	})
 }
 
-// A Secret that is made anew without the values of one that it replaces is counted once, at a start and at a reload.
+// A Secret that is made again without the values of one that it replaces is counted once, at a start and at a reload.
 func TestGuardCountsALostValueOnce(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := poolOfSecrets(ns, name)

@@ -85,7 +85,7 @@ func TestOthersStatus(t *testing.T) {
 		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
 		waitData(t, ns, "a", "key", "new")
 		conditionIs(t, up, "Audited", "True")
-		// Our own one that somebody removes comes back.
+		// Our own one that someone removes comes back.
 		testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) {
 			_ = unstructured.SetNestedSlice(u.Object, nil, "status", "conditions")
 		}, "status")
@@ -105,7 +105,7 @@ func TestStatusThatStoresNothing(t *testing.T) {
 	})
 }
 
-// A Secret's digest would let whoever may read the upstream guess at its content.
+// A Secret's digest would let anyone who may read the upstream guess at its content.
 func TestSecretHashIsNotInStatus(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.NewReplacer("v1\n    kind: ConfigMap", "v1\n    kind: Secret", "data: {{ .spec.data }}", "stringData: {{ .spec.data }}").Replace(fill(widgetConfig, ns, name))

@@ -40,7 +40,7 @@ func startCounted(t testing.TB, conf ...string) (*running, *testkit.Counter) {
 	return start(t, counter.Wrap(testkit.Config(t)), conf...).ready(), counter
 }
 
-// restart stops the engine and runs a config, whose requests counter counts anew if it is not nil.
+// restart stops the engine and runs a config, whose requests counter counts again if it is not nil.
 func (r *running) restart(counter *testkit.Counter, conf string) *running {
 	r.t.Helper()
 	r.halt()
@@ -205,7 +205,7 @@ func exactly(t *testing.T, c *testkit.Counter, want int, what string, conditions
 	}
 }
 
-// isRepaired tampers with a key of a ConfigMap as somebody else, and waits until it has its value again.
+// isRepaired tampers with a key of a ConfigMap as someone else, and waits until it has its value again.
 func isRepaired(t *testing.T, ns, name, key, want string) {
 	t.Helper()
 	testkit.Patch(t, configMaps, ns, name, "somebody", `{"data":{"`+key+`":"tampered"}}`)

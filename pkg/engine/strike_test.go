@@ -33,7 +33,7 @@ type strickenStory struct {
 	// before is what is there already.
 	before func(t *testing.T, s *stricken)
 	steps  []func(t *testing.T, s *stricken)
-	// answers tells that lost and wrong answers are tried, too.
+	// answers says that lost and wrong answers are tried, too.
 	answers bool
 }
 
@@ -62,8 +62,8 @@ func (s *stricken) made() []*unstructured.Unstructured {
 	})
 }
 
-// stands waits until Widget a is ready and has exactly one ConfigMap, with that name and value.
-func (s *stricken) stands(at, value string) {
+// holdsOne waits until Widget a is ready and has exactly one ConfigMap, with that name and value.
+func (s *stricken) holdsOne(at, value string) {
 	s.t.Helper()
 	s.until(func() (bool, string) {
 		up, list := s.upstream(), s.made()
@@ -141,7 +141,7 @@ func renames(conf, ns, other string) string {
 
 func life(spec func(s *stricken, name, value string) string) []func(t *testing.T, s *stricken) {
 	step := func(at, value string) func(*testing.T, *stricken) {
-		return func(_ *testing.T, s *stricken) { s.states(spec(s, at, value)); s.stands(at, value) }
+		return func(_ *testing.T, s *stricken) { s.states(spec(s, at, value)); s.holdsOne(at, value) }
 	}
 	return []func(*testing.T, *stricken){step("x", "one"), step("x", "two"), step("z", "two"), func(_ *testing.T, s *stricken) { s.goes() }}
 }
@@ -175,7 +175,7 @@ func strickenStories() []strickenStory {
 		}, before: func(t *testing.T, s *stricken) {
 			r := start(t, testkit.Config(t), plain(s.ns, s.other, s.name)).ready()
 			s.states(near(s, "x", "one"))
-			s.stands("x", "one")
+			s.holdsOne("x", "one")
 			r.halt()
 		}, steps: append([]func(*testing.T, *stricken){func(_ *testing.T, s *stricken) {
 			s.until(func() (bool, string) {
@@ -202,7 +202,7 @@ func (story strickenStory) tell(t *testing.T, stage *strickenStage, strike *test
 	s.life.Stop()
 }
 
-// TestEveryWriteStricken tells each story once for each of its writes and for each thing that can go wrong with it, while
+// TestEveryWriteStricken runs each story once for each of its writes and for each thing that can go wrong with it, while
 // another controller puts its finalizer on whatever is made. It always ends well.
 func TestEveryWriteStricken(t *testing.T) {
 	t.Parallel()

@@ -40,7 +40,7 @@ func openSurvey(ctx context.Context, t testing.TB, cfg *rest.Config, o survey.Op
 	return v
 }
 
-// surveyAll looks at everything and holds that nothing was written.
+// surveyAll looks at everything and checks that nothing was written.
 func surveyAll(t testing.TB, cfg *rest.Config, o survey.Options, text string) surveyed {
 	t.Helper()
 	counter := testkit.NewCounter()
@@ -181,7 +181,7 @@ func TestSurveyOfWhatGoes(t *testing.T) {
 	})
 }
 
-// TestSurveyRecreates: what the API server never changes is deleted and made again, and a dry run of that is no error.
+// TestSurveyRecreates: what the API server never changes is deleted and made again, and a dry run of that does not fail.
 func TestSurveyRecreates(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns := testkit.Namespace(t)
@@ -195,7 +195,7 @@ func TestSurveyRecreates(t *testing.T) {
 	})
 }
 
-// TestSurveyIntoNoNamespace: the namespace may be the next thing that somebody makes.
+// TestSurveyIntoNoNamespace: the namespace may be the next thing that someone makes.
 func TestSurveyIntoNoNamespace(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns := testkit.Namespace(t)
@@ -210,7 +210,7 @@ func TestSurveyIntoNoNamespace(t *testing.T) {
 	})
 }
 
-// TestSurveyFollows hears of a change after the first visit.
+// TestSurveyFollows sees a change after the first visit.
 func TestSurveyFollows(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns := testkit.Namespace(t)
@@ -238,7 +238,7 @@ func TestSurveyFollows(t *testing.T) {
 	})
 }
 
-// TestSurveyDuringBefore tells of what comes before a deletion and of what waits for it; no dry run is made of either.
+// TestSurveyDuringBefore: what comes before a deletion and what waits for it are shown; no dry run is made of either.
 func TestSurveyDuringBefore(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		text := withBefore(ns, name)
@@ -305,7 +305,7 @@ func withFar(t *testing.T, name, shared string, watched ...string) string {
 }
 
 // TestLeftInASharedNamespace: what a survey finds left of upstreams that are gone is never of one that is there, though the
-// survey does not look at it, or has not heard of it yet.
+// survey does not look at it, or has not seen it yet.
 func TestLeftInASharedNamespace(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		one, two, shared, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
@@ -379,7 +379,7 @@ func TestLeftAheadOfTheWatch(t *testing.T) {
 	})
 }
 
-// takenDeployment is a Deployment as somebody made it who goes on to be replaced: it has more than adoptingDeployment asks
+// takenDeployment is a Deployment as someone made it who goes on to be replaced: it has more than adoptingDeployment asks
 // for, and a port of the name that another number is to have, so that both together would be refused.
 const takenDeployment = `
 apiVersion: apps/v1

@@ -293,7 +293,7 @@ func TestStartWithAnOldList(t *testing.T) {
 		waitGone(t, configMaps, ns, "gone")
 		r.halt()
 		counter := testkit.NewCounter()
-		watches := &held{resource: "widgets"} // what happened since is not told
+		watches := &held{resource: "widgets"} // what happened since is not shown
 		release := watches.hold()
 		defer release()
 		cfg := watches.wrap(counter.Wrap(testkit.Config(t)))

@@ -13,7 +13,7 @@ import (
 
 const madeUp = "11111111-1111-1111-1111-111111111111"
 
-// remark writes an owner annotation as somebody, with a wrong value of the data.
+// remark writes an owner annotation as someone, with a wrong value of the data.
 func remark(t *testing.T, ns, object, name, mark string) {
 	t.Helper()
 	testkit.Patch(t, configMaps, ns, object, "somebody", `{"data":{"key":"bad"},"metadata":{"annotations":{"`+name+`.example.com/owner":"`+mark+`"}}}`)
@@ -25,7 +25,7 @@ func reapply(t *testing.T, ns, object, name, mark string) {
 	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+object+`, annotations: {`+name+`.example.com/owner: "`+mark+`"}}, data: {key: bad}}`)
 }
 
-// An owner annotation that names nobody counts as one that somebody has removed: whatever it names, whoever wrote it and whenever, the
+// An owner annotation that names nobody counts as one that someone has removed: whatever it names, whoever wrote it and whenever, the
 // object is repaired, and goes when nothing wants it any more. One that names an upstream that exists is a conflict.
 func TestMarkOfNobody(t *testing.T) {
 	t.Parallel()
@@ -134,7 +134,7 @@ func TestMarkOfAnUnknown(t *testing.T) {
 	})
 }
 
-// With ownership: Fields, the annotation of an upstream that is gone holds up nobody, and our own marks are no conflict with whoever
+// With ownership: Fields, the annotation of an upstream that is gone holds up nobody, and our own marks do not conflict with whoever
 // wrote them last.
 func TestFieldsMarkOfNobody(t *testing.T) {
 	t.Parallel()
