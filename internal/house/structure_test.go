@@ -20,10 +20,8 @@ const (
 
 // notYet are the figures over their limits: each may only fall, and one that has come below its limit leaves the list.
 var notYet = map[string]int{
-	"pkg/reconcile: circle":                    30,
-	"pkg/reconcile: lines":                     3400,
-	"pkg/reconcile: methods of Reconciler":     61,
-	"pkg/reconcile: methods of reconciliation": 80,
+	"pkg/reconcile: circle":                24,
+	"pkg/reconcile: methods of Reconciler": 60,
 }
 
 // Packages have rooms: no large circle of files, no type or struct that holds everything, no package that is many.

@@ -36,7 +36,7 @@ func refusedWith(errs ...string) result {
 	return result{tree: map[string]any{"errors": list}}
 }
 
-// outcome is the result of one reconciliation; it implements reconcile.Observer.
+// outcome is the result of one reconciliation; it implements attempt.Observer.
 type outcome struct {
 	pipeline *compile.Pipeline
 	// written are the paths of the objects that were written.
@@ -70,7 +70,7 @@ func (w *caseRun) outcomeOf(ctx context.Context, selected bool) (*outcome, error
 	return o, ctx.Err()
 }
 
-// Decided implements reconcile.Observer.
+// Decided implements attempt.Observer.
 func (o *outcome) Decided(in operator.Input, d operator.Decision) {
 	if in.Desired != nil {
 		o.desired = in.Desired
@@ -105,13 +105,13 @@ func writes(o operator.Outcome) bool {
 	return o.Action != operator.ActionNone && o.Action != operator.ActionCompare
 }
 
-// Rendered implements reconcile.Observer.
+// Rendered implements attempt.Observer.
 func (o *outcome) Rendered(k int, document map[string]any) { o.documents[k] = document }
 
-// Failed implements reconcile.Observer.
+// Failed implements attempt.Observer.
 func (o *outcome) Failed(k int, f operator.Failure) { o.failures[k] = &f }
 
-// Reported implements reconcile.Observer.
+// Reported implements attempt.Observer.
 func (o *outcome) Reported(r report.Report) { o.report = &r }
 
 // putReport adds what the status says, and what is written back to a row.

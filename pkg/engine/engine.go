@@ -23,7 +23,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/informers/connections"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 	"github.com/corollary-dev/corollary/pkg/leadership"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
@@ -104,7 +104,7 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*load.File, o Options) (
 	o = withDefaults(o)
 	e := &Engine{
 		options: o, connections: c, activations: fence.NewActivations(cfg), cluster: cluster, absences: discovered.NewAbsences(cluster, o.DiscoveryInterval), informers: informers.NewFactory(c),
-		renderSlots: reconcile.NewRenderSlots(), operators: map[string]*runner{}, started: make(chan struct{}), reloading: make(chan struct{}, 1), elected: o.Elected,
+		renderSlots: attempt.NewRenderSlots(), operators: map[string]*runner{}, started: make(chan struct{}), reloading: make(chan struct{}, 1), elected: o.Elected,
 	}
 	if e.elected == nil {
 		e.elected = mgr.Elected()

@@ -25,6 +25,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/reconcile/events"
 	"github.com/corollary-dev/corollary/pkg/source"
@@ -56,7 +57,7 @@ func newSession(g *generation, p *compile.Pipeline) *session {
 	s.reconciler = &reconcile.Reconciler{
 		Operator: events.Operator{Name: g.operator.name, Log: g.operator.log, Recorder: g.engine.recorderOf(g)}, Pipeline: p, Cache: s.cache, Kinds: g.engine.absences, Host: s,
 		Client: apply.New(g.engine.connectionsOf(g).Objects(g.acting), p.Config.Conventions.FieldManager, observe),
-		Slots:  reconcile.Slots{RenderSlots: g.engine.renderSlots, SlotWait: g.engine.options.DrainTimeout}, Counting: func() bool { return s.pool.Is(work.Counting) },
+		Slots:  attempt.Slots{RenderSlots: g.engine.renderSlots, SlotWait: g.engine.options.DrainTimeout}, Counting: func() bool { return s.pool.Is(work.Counting) },
 	}
 	s.shards = g.engine.shards.ShardsOf(loading.Session{
 		Operator: g.operator.name, Loaded: s.cache.HasLoaded, Fails: s.cache.CannotLoad, Acts: func() bool { return s.pool.Is(work.Acting) },

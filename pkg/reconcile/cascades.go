@@ -3,8 +3,6 @@ package reconcile
 import (
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
@@ -13,14 +11,6 @@ import (
 // response, or the cache before the event is handled, may lack what the deletion asks for.
 func (r *reconciliation) watchLagsDeletion() bool {
 	return !r.cascades.Knows(r.Upstream.GetUID()) && r.Cache.UpstreamUID(r.Ref) == r.Upstream.GetUID()
-}
-
-// propagation is how the downstreams of an upstream are deleted.
-func (r *reconciliation) propagation() metav1.DeletionPropagation {
-	if r.Upstream.GetDeletionTimestamp() != nil && r.Cascade() == operator.CascadeForeground {
-		return metav1.DeletePropagationForeground
-	}
-	return metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation)
 }
 
 // mayBeCollected reports whether the upstream must be read before a decision is carried out, because it may be gone. The events

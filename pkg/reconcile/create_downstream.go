@@ -17,9 +17,9 @@ import (
 // upstream's status would record of the object; nil for nothing.
 func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unstructured, i int, name string) (*operator.Desired, int, *status.Recorded, error) {
 	l := r.newReconciliation(operator.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}, up.DeepCopy())
-	defer l.releaseSlot()
+	defer l.ReleaseSlot()
 	l.Selected = true
-	l.updateDesired(ctx)
+	l.UpdateDesired(ctx)
 	w := l.Memory.Desired()
 	k, d := w.First(i), r.Pipeline.Downstreams[i]
 	if d.Several() {
@@ -29,11 +29,11 @@ func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unst
 		return w, k, nil, nil
 	}
 	o := operator.Outcome{Downstream: i, Object: k, State: operator.StateCreate, Action: operator.ActionCreate, Target: w.Objects[k].Target}
-	if err := l.actor(operator.Input{Desired: w}).Do(ctx, &o); err != nil {
+	if err := l.Actor(operator.Input{Desired: w}).Do(ctx, &o); err != nil {
 		return w, k, nil, err
 	}
-	decision := decide.Decide(l.Pipeline.Settings, l.gather(ctx))
-	results := l.results(decision)
+	decision := decide.Decide(l.Pipeline.Settings, l.GatherCached(ctx))
+	results := l.Results(decision)
 	l.Upstream.Object["status"] = l.Pipeline.Report(ctx, l.Upstream, l.InputsRead(), w, results, decision.Leftovers, nil, metav1.NewTime(l.Began)).Status
 	return w, k, l.RecordedAs(l.Recorded(), k), nil
 }

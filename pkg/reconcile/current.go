@@ -42,7 +42,7 @@ func (r *Reconciler) Current(ctx context.Context, ref operator.Ref) (*Current, e
 		if !o.Wanted || o.Err != nil {
 			continue
 		}
-		if st.Documents[k], err = l.document(st.Desired, k, nil); err != nil {
+		if st.Documents[k], err = l.DocumentOf(st.Desired, k, nil); err != nil {
 			return nil, fmt.Errorf("inspecting %s %s: %w", r.Pipeline.Upstream.GVK.Kind, ref, err)
 		}
 	}

@@ -129,14 +129,14 @@ func (r *Reconciler) StandBy(ctx context.Context, ref operator.Ref) time.Duratio
 	l, err := r.beginUncached(ctx, ref)
 	if err == nil && (l == nil || l.unknown) {
 		if l != nil {
-			l.releaseSlot()
+			l.ReleaseSlot()
 		}
 		r.forget(ref)
 		return 0
 	}
 	if err == nil {
 		done := report.SaysNotSelected(l.Pipeline.Settings, l.Upstream) && len(l.Owned()) == 0 && !l.HasFinalizer()
-		l.releaseSlot()
+		l.ReleaseSlot()
 		if r.forget(ref); done {
 			r.deselected.Forget(ref)
 			return 0

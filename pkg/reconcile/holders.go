@@ -25,7 +25,7 @@ func releaseHolders(ctx context.Context, r *reconciliation, kept []operator.Forg
 			continue
 		}
 		r.Log.Info("released", "upstream", r.Ref.String(), "downstream", f.Name, "kind", f.Kind, "target", f.ObjectName, "why", f.Kept)
-		r.reporter().Event(false, events.EventReleased, "Release", "%s %s released: %s", f.Kind, f.ObjectName, f.Kept)
+		r.Reporter().Event(false, events.EventReleased, "Release", "%s %s released: %s", f.Kind, f.ObjectName, f.Kept)
 	}
 	return nil
 }

@@ -19,16 +19,16 @@ func (r *reconciliation) noteCountedInSync(ctx context.Context, d operator.Decis
 	if r.Shards != nil || !r.onlyEventsMatter() || !isInSync(d) {
 		return
 	}
-	report := r.Pipeline.Report(ctx, r.Upstream, r.InputsRead(), r.Memory.Desired(), r.results(d), nil, r.Unrecorded(), metav1.NewTime(r.Began))
+	report := r.Pipeline.Report(ctx, r.Upstream, r.InputsRead(), r.Memory.Desired(), r.Results(d), nil, r.Unrecorded(), metav1.NewTime(r.Began))
 	if report.Status != nil && len(report.Dropped) == 0 && !report.TookTooLong && !r.NeedsWrite(report) {
-		r.noteInSync(ctx, d, report.Verdict, r.nextReconciliation(d))
+		r.noteInSync(ctx, d, report.Verdict, r.Next(d))
 	}
 }
 
 // noteInSync notes whether there is nothing to do for the upstream until a watch shows another state of it, of its objects or of its inputs:
 // every object is as it should be, the status says so, and nothing is due later.
 func (r *reconciliation) noteInSync(ctx context.Context, d operator.Decision, verdict status.Verdict, after time.Duration) {
-	if after > 0 || ctx.Err() != nil || r.noSlot || !r.onlyEventsMatter() || !isInSync(d) {
+	if after > 0 || ctx.Err() != nil || r.NoSlot || !r.onlyEventsMatter() || !isInSync(d) {
 		return
 	}
 	r.Memory.NoteInSync(verdict)

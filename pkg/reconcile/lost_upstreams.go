@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
 )
 
 // NoteDeletedWithFinalizer records the state without a deletionTimestamp in which a watch shows the end of an upstream. It is not for the state
@@ -52,17 +53,17 @@ func (r *Reconciler) cleanUpLost(ctx context.Context, ref operator.Ref) (after t
 // finalizeLost is the deletion of an upstream that is gone. done is true if there is nothing more to do for this process.
 func (r *Reconciler) finalizeLost(ctx context.Context, ref operator.Ref, last *unstructured.Unstructured) (after time.Duration, done bool) {
 	l := r.newReconciliation(ref, last)
-	defer l.releaseSlot()
+	defer l.ReleaseSlot()
 	l.IsGone = true
 	acting, leave, ok := l.enterShard(ctx)
 	defer leave()
 	if !ok {
 		return 0, true
 	}
-	if l.updateDesired(acting); l.noSlot {
-		return noSlotDelay(), false
+	if l.UpdateDesired(acting); l.NoSlot {
+		return attempt.NoSlotDelay(), false
 	}
-	defer l.startActing(acting)()
+	defer l.StartActing(acting)()
 	after = l.finalize(acting)
 	if done = l.finalized || r.Pipeline.Observing(); done {
 		r.forget(ref)

@@ -8,50 +8,28 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/canonical"
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
-	"github.com/corollary-dev/corollary/pkg/reconcile/before"
-	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
+	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
-	"github.com/corollary-dev/corollary/pkg/reconcile/read"
 	"github.com/corollary-dev/corollary/pkg/reconcile/write"
 )
-
-// maxRounds bounds how often one reconciliation decides again after acting. It is enough for a create, the result of a probe, a
-// repair and their leftovers; anything else is done at the next event.
-const maxRounds = 5
 
 // reconciliation is one reconcile of one upstream.
 type reconciliation struct {
 	*Reconciler
-	*before.Job
+	*attempt.Attempt
 	// unknown: a match condition could not be evaluated, so nobody knows whether it is an upstream.
 	unknown bool
-	// failures are by the index of the desired object; backingOff marks those that failed before and still wait.
-	// unremoved are objects at no target that could not be removed.
-	failures   map[int]*operator.Failure
-	backingOff map[int]bool
-	unremoved  map[types.UID]bool
 	// finalized is true once the finalizer is removed.
 	finalized bool
-	// hasSlot: the reconciliation holds one of the render slots for expensive upstreams; noSlot: it found none. begun is true
-	// once a reconciliation without a slot would lose work, so that it waits for one.
-	hasSlot, noSlot, begun bool
-	// actUntil is when no further action begins; zero for no limit. acts counts those that have begun. outOfTime is true once one did not
-	// begin: the next reconcile goes on, after other upstreams.
-	actUntil  time.Time
-	acts      int
-	outOfTime bool
 }
 
 // Reconcile reconciles one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns after how
@@ -72,9 +50,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref operator.Ref) time.Durat
 		r.Host.MayProceed(ref, guard.Counted{}, true)
 		return 0
 	}
-	defer l.releaseSlot()
-	if l.noSlot {
-		return noSlotDelay()
+	defer l.ReleaseSlot()
+	if l.NoSlot {
+		return attempt.NoSlotDelay()
 	}
 	ctx, leave, ok := l.enterShard(ctx)
 	if !ok {
@@ -85,18 +63,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref operator.Ref) time.Durat
 	return l.reconcile(ctx)
 }
 
-// startActing begins what needs an end.
-func (r *reconciliation) startActing(ctx context.Context) (end func()) {
-	r.begun = true
-	if deadline, ok := ctx.Deadline(); ok { // the other half is for the last action and the status
-		r.actUntil = time.Now().Add(time.Until(deadline) / 2)
-	}
-	return func() { r.Memory.Desired().Forget() }
-}
-
 // reconcile is Reconcile for an upstream for which this process acts.
 func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
-	defer r.startActing(ctx)()
+	defer r.StartActing(ctx)()
 	if r.Upstream.GetDeletionTimestamp() != nil {
 		r.Host.MayProceed(r.Ref, guard.Counted{}, true)
 		return r.finalize(ctx)
@@ -113,12 +82,12 @@ func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
 	if wait := r.Memory.GoneFor(r.Upstream.GetUID(), r.Began); wait > 0 {
 		return wait
 	}
-	r.skipBackingOff()
+	r.SkipBackingOff()
 	var decision operator.Decision
-	for round := range maxRounds {
+	for round := range attempt.MaxRounds {
 		var in operator.Input
-		in, decision = r.decide(func() operator.Input { return r.gatherAll(ctx) })
-		r.notifyObserver(func(o Observer) { o.Decided(in, decision) })
+		in, decision = r.Decide(func() operator.Input { return r.GatherAll(ctx) })
+		r.Notify(func(o attempt.Observer) { o.Decided(in, decision) })
 		if round == 0 && r.heldByGuard(ctx, decision) && !r.Pipeline.Paused(r.Upstream) { // which does nothing, and says so
 			return r.hold(ctx)
 		}
@@ -142,35 +111,14 @@ func (r *reconciliation) reportAndAct(ctx context.Context, d *operator.Decision,
 	if !r.Selected {
 		r.writeUnselected(ctx, *d)
 	}
-	return r.act(ctx, d, in)
-}
-
-// gatherAll gathers what the cache shows and what it does not show, in each round: the status must go on recording what the
-// cache has just lost until it is gone.
-func (r *reconciliation) gatherAll(ctx context.Context) operator.Input {
-	r.FindNamedOwners(ctx)
-	r.CheckTerminating(ctx)
-	in := r.gather(ctx)
-	for r.FindUnseen(ctx) { // the cache may have lost more meanwhile
-		in = r.gather(ctx)
-	}
-	in.Unread = r.Unread
-	if slices.ContainsFunc(in.Leftovers, func(own operator.Owned) bool { return read.IsHolder(r.Pipeline.Settings, own) }) {
-		var err error
-		if in.Forgotten, err = r.FindContents(ctx, in.Leftovers); err != nil {
-			r.ReportFailure("reading an object of a downstream that the config no longer has", err)
-			r.HasFailed = true
-		}
-	}
-	r.keepTerminating(ctx, in)
-	return in
+	return r.CarryOut(ctx, d, in)
 }
 
 // begin returns the reconciliation of an upstream; nil if there is nothing to do, or nobody knows whether it is one.
 func (r *Reconciler) begin(ctx context.Context, ref operator.Ref) (*reconciliation, error) {
 	l, err := r.beginAny(ctx, ref)
 	if l != nil && l.unknown {
-		l.releaseSlot()
+		l.ReleaseSlot()
 		r.forget(ref)
 		return nil, err
 	}
@@ -193,7 +141,7 @@ func (r *Reconciler) beginAny(ctx context.Context, ref operator.Ref) (begun *rec
 	l := r.newReconciliation(ref, cached)
 	defer func() {
 		if begun == nil {
-			l.releaseSlot()
+			l.ReleaseSlot()
 		}
 	}()
 	l.Selected = r.namespaceSelected(ref.Namespace)
@@ -203,7 +151,7 @@ func (r *Reconciler) beginAny(ctx context.Context, ref operator.Ref) (begun *rec
 	} else {
 		l.Memory.IsEcho(cached.GetUID(), cached.GetResourceVersion()) // the cache has caught up
 	}
-	if l.updateDesired(ctx); l.noSlot {
+	if l.UpdateDesired(ctx); l.NoSlot {
 		return l, nil
 	}
 	l.handleReconcileRequest()
@@ -234,45 +182,19 @@ func (r *Reconciler) newReconciliation(ref operator.Ref, up *unstructured.Unstru
 	if at := (operator.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}); at == ref { // it shares the memory of the cached upstream
 		key = at
 	}
-	l := &reconciliation{Reconciler: r, failures: map[int]*operator.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{},
-		begun: r.isCounting()}
-	sources := observe.Sources{Pipeline: r.Pipeline, Cache: r.Cache, Removals: &r.memory.Removals, Cascades: &r.cascades, Readers: &r.readers, AcquireSlot: l.acquireSlot}
+	sources := observe.Sources{Pipeline: r.Pipeline, Cache: r.Cache, Removals: &r.memory.Removals, Cascades: &r.cascades, Readers: &r.readers}
 	st := &observe.State{Sources: sources, Ref: ref, Upstream: up, Memory: r.memory.Recall(key, up.GetUID()), Began: r.time()}
-	reader := &read.Reader{State: st, API: r.Client, Lookup: r.Kinds, Fail: l.failWith, FailureOf: l.failureOf}
-	reader.LiveOf = func(d *operator.Downstream, obj *unstructured.Unstructured) (*drift.Live, error) {
-		return l.actor(operator.Input{}).LiveOf(d, obj)
+	session := attempt.Session{Slots: r.Slots, Client: r.Client, Kinds: r.Kinds, Awaited: &r.awaited, Token: r.token, Observer: r.Observer}
+	if r.Shards != nil {
+		session.ShardOf = r.Shards.Of
 	}
-	reader.FailUpstream = func(doing string, err error) {
-		l.failUpstream(doing, err)
-		l.HasFailed = true
-	}
-	session := write.Session{Operator: r.Operator, Host: r.Host, Unstorable: &r.unstorable}
-	writer := &write.Writer{Reader: reader, Session: session,
-		EnsureLatest:    func(ctx context.Context) (time.Duration, error) { return l.ensureLatest(ctx, &operator.Decision{}) },
-		OnReport:        func(report report.Report) { l.notifyObserver(func(to Observer) { to.Reported(report) }) },
-		BeforeFinalizer: func() { r.lostUpstreams.NoteFinalizer(up.GetUID(), st.Began) }}
-	l.Job = &before.Job{Writer: writer, Report: func(ctx context.Context, d operator.Decision) { l.reportDeletion(ctx, d) },
-		Tell:      func(d operator.Decision) { l.reporter().Deletion(l.Memory, d, l.failures, l.ReportedState) },
-		Document:  func(document map[string]any) map[string]any { return l.completed(operator.BeforeIndex, document) },
-		OnCreated: func(o operator.Outcome) { l.reporter().BeforeCreated(o) },
-		OnFailed: func(o operator.Outcome, f apply.Failure) {
-			l.notifyObserver(func(to Observer) {
-				to.Failed(operator.BeforeIndex, operator.Failure{Reason: f.Reason, Message: f.Message})
-			})
-			l.reporter().Failed(operator.BeforeName, o, f)
-		}}
+	l := &reconciliation{Reconciler: r, Attempt: attempt.New(session, write.Session{Operator: r.Operator, Host: r.Host, Unstorable: &r.unstorable}, st, r.isCounting())}
+	l.EnsureLatest = func(ctx context.Context) (time.Duration, error) { return l.ensureLatest(ctx, &operator.Decision{}) }
+	l.BeforeFinalizer = func() { r.lostUpstreams.NoteFinalizer(up.GetUID(), st.Began) }
+	l.PredecessorBaseline = l.predecessorBaseline
 	l.Memory.ClearInSync()
 	l.Memory.RenderSlowAgain(l.Began)
 	return l
-}
-
-// skipBackingOff skips the downstreams that failed and still wait for their retry.
-func (r *reconciliation) skipBackingOff() {
-	for k := range r.Memory.Desired().Objects {
-		if t := r.Memory.Object(k); t.Failure != nil && t.Retry.Get().Wait(r.Memory.Cause(), r.Began) > 0 {
-			r.failures[k], r.backingOff[k] = t.Failure, true
-		}
-	}
 }
 
 // beginUncached is about an upstream that is not in the cache. If the config selects by labels or match conditions, it may exist without
@@ -306,7 +228,7 @@ func (r *Reconciler) beginUncached(ctx context.Context, ref operator.Ref) (*reco
 	case match.Err != nil && up.GetDeletionTimestamp() == nil: // nobody knows whether it is an upstream: it is left as it is
 		r.NoteUnknown(ref, match.Err)
 		l := r.newReconciliation(ref, up)
-		l.updateDesired(ctx)
+		l.UpdateDesired(ctx)
 		l.unknown = true
 		return l, nil
 	case match.IsMet() && r.Selector.Matches(labelsOf(up)):
@@ -332,7 +254,7 @@ func (r *Reconciler) beginDeselected(ctx context.Context, ref operator.Ref, up *
 		r.forget(ref)
 		return nil
 	}
-	l.updateDesired(ctx) // a deletion may read the inputs, with deletion.before
+	l.UpdateDesired(ctx) // a deletion may read the inputs, with deletion.before
 	return l
 }
 
@@ -401,44 +323,6 @@ func hasOurLabels(s *operator.Settings, up *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(s.Downstreams, func(d *operator.Downstream) bool {
 		return len(d.Selector) > 0 && d.Selector.AsSelector().Matches(labelsOf(up))
 	})
-}
-
-// updateDesired renders the desired state, unless nothing that rules and templates can read has changed.
-func (r *reconciliation) updateDesired(ctx context.Context) {
-	rec := r.Memory
-	if r.isGoneRow() {
-		r.setDesired(r.Pipeline.Failed(nil), canonical.Sum{})
-		rec.RenderAgain()
-		return
-	}
-	r.FindInputs(ctx)
-	if rec.Steps.IsExpensive && r.acquireSlot() != nil {
-		return
-	}
-	changed := rec.Desired() == nil || r.Pipeline.SiblingsChanged(rec.Desired(), r.Sibling)
-	if !changed && rec.IsRendered(r.Upstream.GetResourceVersion(), r.InputsDigest) {
-		return
-	}
-	digest := r.ReadableDigest(r.Pipeline.ReadsStatus)
-	cause := digest
-	if r.Pipeline.ReadsOwn() {
-		cause = r.OthersDigest()
-	}
-	if changed || !rec.IsRenderedFrom(digest) {
-		rec.Steps.IsExpensive = false
-		r.setDesired(r.Pipeline.Render(ctx, r.Upstream, r.InputsRead()), digest)
-		r.noteItems()
-		counters.Render(r.Name)
-	}
-	rec.SetCause(cause)
-	if rec.Desired().TookTooLong() && rec.Notes.Get().RenderAgainAt.IsZero() {
-		rec.Notes.Edit().RenderAgainAt = r.Began.Add(r.noteSlow("what the upstream asks for"))
-	}
-	if ctx.Err() != nil || r.noSlot { // an evaluation that was cut short says nothing about the upstream
-		rec.RenderAgain()
-		return
-	}
-	rec.SetRendered(r.Upstream.GetResourceVersion(), r.InputsDigest)
 }
 
 func groupOf(apiVersion string) string {

@@ -7,6 +7,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/reconcile/departures"
 	"github.com/corollary-dev/corollary/pkg/reconcile/events"
@@ -34,7 +35,7 @@ type Reconciler struct {
 	Now func() time.Time
 	// Counting reports whether changes are counted in the place of acting; nil: they are not.
 	Counting func() bool
-	Slots
+	attempt.Slots
 	Selection
 
 	memory      memory.Upstreams

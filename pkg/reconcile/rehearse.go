@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
 )
 
 // Rehearse decides what Reconcile would do, and counts it in the metrics of states, but does nothing: for a cluster that another
@@ -23,16 +24,16 @@ func (r *Reconciler) Rehearse(ctx context.Context, ref operator.Ref) time.Durati
 	if l == nil {
 		return 0
 	}
-	defer l.releaseSlot()
+	defer l.ReleaseSlot()
 	switch {
-	case l.noSlot:
-		return noSlotDelay()
+	case l.NoSlot:
+		return attempt.NoSlotDelay()
 	case l.Upstream.GetDeletionTimestamp() != nil, r.Pipeline.OnlyDeletes, !l.Selected:
 		return 0
 	}
 	defer func() { l.Memory.Desired().Forget() }()
-	_, d := l.firstDecision(ctx)
-	results := l.results(d)
+	_, d := l.FirstDecision(ctx)
+	results := l.Results(d)
 	r.tally().States(l.Memory, statesOf(results))
 	report := r.Pipeline.Report(ctx, l.Upstream, l.InputsRead(), l.Memory.Desired(), results, d.Leftovers, l.Unrecorded(), metav1.NewTime(l.Began))
 	r.tally().Verdict(l.Memory, report.Verdict)

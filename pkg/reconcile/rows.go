@@ -24,12 +24,9 @@ func (r *Reconciler) beginGone(ctx context.Context, ref operator.Ref) *reconcili
 		r.forget(ref)
 		return nil
 	}
-	l.updateDesired(ctx)
+	l.UpdateDesired(ctx)
 	return l
 }
-
-// isGoneRow reports whether the query does not return the row.
-func (r *reconciliation) isGoneRow() bool { return !r.Selected && r.Pipeline.HasRows() }
 
 // HasLeft reports whether objects have the mark of a row.
 func (r *Reconciler) HasLeft(ref operator.Ref) bool {
@@ -61,7 +58,7 @@ type RowStates interface {
 
 // reportRow reports the state of a row.
 func (r *reconciliation) reportRow(state report.RowState) {
-	if r.Rows == nil || r.isGoneRow() {
+	if r.Rows == nil || r.IsGoneRow() {
 		return
 	}
 	hashes := make([]any, 0, len(r.Memory.Desired().Objects))

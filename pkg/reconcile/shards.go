@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
 // Shards are the shards for which a process acts.
@@ -36,20 +34,6 @@ func (r *reconciliation) enterShard(ctx context.Context) (acting context.Context
 		r.readers.Move(r.Ref, r.Memory.Inputs().Refs, nil)
 	}
 	return acting, leave, ok
-}
-
-// withShard is a document that is to be sent with the label of the upstream's shard.
-func (r *reconciliation) withShard(document map[string]any) map[string]any {
-	if r.Shards == nil {
-		return document
-	}
-	return marks.WithShard(r.Pipeline.Settings, document, r.Shards.Of(r.Upstream.GetUID()))
-}
-
-// lacksShard reports whether a watch of the upstream's shard does not show an object with these labels.
-func (r *reconciliation) lacksShard(labels map[string]string) bool {
-	key := r.Pipeline.ShardLabel()
-	return r.Shards != nil && key != "" && labels[key] != marks.ShardLabelValue(r.Shards.Of(r.Upstream.GetUID()))
 }
 
 // ForgetShard forgets the upstreams of a shard. No reconcile of it runs, but one may have looked up its upstream and be about to enter the shard.

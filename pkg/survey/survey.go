@@ -24,6 +24,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
 	reports "github.com/corollary-dev/corollary/pkg/reconcile/events"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
@@ -92,7 +93,7 @@ func NewSurveyor(cfg *rest.Config, o Options) (*Surveyor, error) {
 		factory.IndexByUpstream()
 	}
 	return &Surveyor{options: o, connections: c, informers: factory, cluster: cluster,
-		absences: discovered.NewAbsences(cluster, absenceKept), slots: reconcile.NewRenderSlots()}, nil
+		absences: discovered.NewAbsences(cluster, absenceKept), slots: attempt.NewRenderSlots()}, nil
 }
 
 // absenceKept is how long the absence of a kind is cached.
@@ -144,7 +145,7 @@ func (s *Surveyor) open(ctx context.Context, file *load.File) (*Survey, error) {
 		Operator: reports.Operator{Name: file.Metadata.Name, Log: s.options.Log, Recorder: silentRecorder{}},
 		Pipeline: p, Cache: v.cache, Kinds: s.absences, Host: v,
 		Client: apply.New(s.connections.Objects(connections.Identity{}), p.Config.Conventions.FieldManager),
-		Slots:  reconcile.Slots{RenderSlots: s.slots, SlotWait: reconcileTimeout}, Selection: reconcile.Selection{ReportsLeftovers: true},
+		Slots:  attempt.Slots{RenderSlots: s.slots, SlotWait: reconcileTimeout}, Selection: reconcile.Selection{ReportsLeftovers: true},
 	}
 	v.live, v.end = context.WithCancelCause(ctx)
 	if !watched {
@@ -439,7 +440,7 @@ func (v *Survey) Preview(ctx context.Context, ref operator.Ref) (*preview.Findin
 	if ref == (operator.Ref{}) {
 		return &preview.Finding{Operator: v.reconciler.Name, Left: left}, nil
 	}
-	f, err := v.reconciler.Preview(looking, ref, reconcile.PreviewOptions{Client: v.dryClient, Documents: v.surveyor.options.Documents})
+	f, err := v.reconciler.Preview(looking, ref, preview.Options{Client: v.dryClient, Documents: v.surveyor.options.Documents})
 	switch {
 	case ctx.Err() != nil: // a canceled preview says nothing about the upstream
 		return nil, ctx.Err()

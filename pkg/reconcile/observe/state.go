@@ -53,6 +53,9 @@ type Sources struct {
 	AcquireSlot func() error
 }
 
+// IsGoneRow reports whether the upstream is a row that the query does not return.
+func (st *State) IsGoneRow() bool { return !st.Selected && st.Pipeline.HasRows() }
+
 // IsTrusted is Facts.Trusted of object k of the desired state.
 func (st *State) IsTrusted(k int, uid types.UID, recorded []status.Recorded) bool {
 	return st.Memory.Object(k).UID == uid || IsRecorded(st.Pipeline.Settings, recorded, uid)

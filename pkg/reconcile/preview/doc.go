@@ -1,3 +1,3 @@
-// Package preview has what a dry run for one upstream finds: what would be done with each of its objects, as plan, why and get
-// show it.
+// Package preview finds by dry runs what would be done with each object of one upstream, as plan, why and get show it, and what guard
+// counts of that.
 package preview

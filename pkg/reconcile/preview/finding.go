@@ -122,10 +122,10 @@ type Change struct {
 	// Document is what would be applied; nil if nothing would.
 	Document map[string]any
 	// Before and After are the live object and what the API server would store; nil for none, and without
-	// PreviewOptions.Documents.
+	// Options.Documents.
 	Before, After *unstructured.Unstructured
 	// Drift is the difference of our fields from what an apply would leave, with the last writers; only with
-	// PreviewOptions.Documents.
+	// Options.Documents.
 	Drift []drift.Difference
 }
 

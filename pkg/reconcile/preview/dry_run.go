@@ -1,9 +1,8 @@
-package reconcile
+package preview
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,56 +17,48 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/reconcile/act"
-	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
+	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
 )
 
 // dryRun is a reconciliation that writes nothing. It takes the same steps as any other, except for the upstream's finalizer,
 // status and events; the API server's response to a dry run counts as what it would have stored.
 type dryRun struct {
-	*reconciliation
-	options PreviewOptions
+	*attempt.Attempt
+	options Options
 	answers *apply.DryRun
-	finding *preview.Finding
+	finding *Finding
 	// last is the final decision.
 	last operator.Decision
 	// changes are the changes of desired objects that would be written, by index; leftovers those of objects that are left over, by
 	// uid.
-	changes   map[int]*preview.Change
-	leftovers map[types.UID]*preview.Change
+	changes   map[int]*Change
+	leftovers map[types.UID]*Change
 	// after are the objects as they would be after the write, by the index of the desired object.
 	after map[int]*drift.Live
 	// before are the objects as they were read, by uid.
 	before map[types.UID]*unstructured.Unstructured
 }
 
-// PreviewOptions are the options of Preview.
-type PreviewOptions struct {
+// Options are the options of a preview.
+type Options struct {
 	// Client makes the client of one reconciliation, which stores the results of dry runs in its argument.
 	Client func(*apply.DryRun) *apply.Client
 	// Documents makes changes contain the whole objects, before and after: one more read for each object that would change.
 	Documents bool
 }
 
-// Preview returns what Reconcile would do for one upstream; nil if there is nothing to report. It writes and remembers nothing.
-func (r *Reconciler) Preview(ctx context.Context, ref operator.Ref, o PreviewOptions) (*preview.Finding, error) {
-	l, err := r.begin(ctx, ref)
-	if err != nil {
-		return nil, fmt.Errorf("inspecting %s %s: %w", r.Pipeline.Upstream.GVK.Kind, ref, err)
-	}
-	if l == nil {
-		return nil, nil
-	}
-	defer r.memory.Forget(ref)
-	t := &dryRun{reconciliation: l, options: o, answers: apply.NewDryRun(), changes: map[int]*preview.Change{}, leftovers: map[types.UID]*preview.Change{},
+// Of is what an attempt would do. isLeftOver reports whether the upstream, which is not selected, keeps its downstreams. It writes nothing.
+func Of(ctx context.Context, a *attempt.Attempt, o Options, isLeftOver func() bool) (*Finding, error) {
+	t := &dryRun{Attempt: a, options: o, answers: apply.NewDryRun(), changes: map[int]*Change{}, leftovers: map[types.UID]*Change{},
 		after: map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
-		finding: &preview.Finding{Operator: r.Name, Ref: ref, Upstream: l.Upstream, Selected: l.Selected,
-			Match: r.Pipeline.Match(l.Upstream)}}
-	l.API = o.Client(t.answers)
-	if l.Upstream.GetDeletionTimestamp() != nil {
+		finding: &Finding{Operator: a.Name, Ref: a.Ref, Upstream: a.Upstream, Selected: a.Selected,
+			Match: a.Pipeline.Match(a.Upstream)}}
+	a.API = o.Client(t.answers)
+	if a.Upstream.GetDeletionTimestamp() != nil {
 		return t.finding, t.previewDeletion(ctx)
 	}
-	t.finding.Desired, t.finding.Inputs = l.Memory.Desired(), l.InputsRead()
-	if !l.Selected && l.isLeftOver() {
+	t.finding.Desired, t.finding.Inputs = a.Memory.Desired(), a.InputsRead()
+	if !a.Selected && isLeftOver() {
 		t.previewUnselected()
 	} else {
 		t.decide(ctx)
@@ -81,8 +72,8 @@ func (r *Reconciler) Preview(ctx context.Context, ref operator.Ref, o PreviewOpt
 func (t *dryRun) decide(ctx context.Context) {
 	t.FindNamedOwners(ctx)
 	t.FindUnseen(ctx)
-	for round := range maxRounds {
-		in := t.gather(ctx)
+	for round := range attempt.MaxRounds {
+		in := t.GatherCached(ctx)
 		t.assumeWritten(&in)
 		d := decide.Decide(t.Pipeline.Settings, in)
 		if round == 0 {
@@ -97,7 +88,7 @@ func (t *dryRun) decide(ctx context.Context) {
 			return
 		}
 		t.readWhole(ctx, d)
-		acted := t.act(ctx, &d, in)
+		acted := t.CarryOut(ctx, &d, in)
 		if !t.readAnswers(ctx, d, in) && !acted {
 			return
 		}
@@ -109,7 +100,7 @@ func (t *dryRun) countForGuard(ctx context.Context, d operator.Decision) operato
 	if t.Pipeline.Config.Guard == nil {
 		return d
 	}
-	d, c := t.count(ctx, d)
+	d, c := Count(ctx, t.Attempt, d)
 	t.finding.GuardCount, t.finding.GuardDigest = c.Count, c.Digest
 	return d
 }
@@ -160,9 +151,9 @@ func (t *dryRun) readWhole(ctx context.Context, d operator.Decision) {
 }
 
 // change starts the description of an outcome.
-func (t *dryRun) change(o operator.Outcome, action preview.Action) *preview.Change {
+func (t *dryRun) change(o operator.Outcome, action Action) *Change {
 	d := t.Pipeline.Downstreams[o.Downstream]
-	c := &preview.Change{Index: o.Downstream, Downstream: d.Name, Object: o.Object, Kind: d.Kind.GVK, Target: o.Target, Action: action, State: o.State, Reason: o.Message,
+	c := &Change{Index: o.Downstream, Downstream: d.Name, Object: o.Object, Kind: d.Kind.GVK, Target: o.Target, Action: action, State: o.State, Reason: o.Message,
 		Live: o.Live, Theirs: o.Theirs, Risk: o.LostValues}
 	if o.Live != nil {
 		c.Before = t.before[o.Live.UID]
@@ -174,13 +165,13 @@ func (t *dryRun) change(o operator.Outcome, action preview.Action) *preview.Chan
 }
 
 // riskOfHolder says what is lost with what contains other objects, if it goes, now or later; empty if it does not.
-func riskOfHolder(o operator.Outcome, action preview.Action, policy config.DeletionPolicy) string {
+func riskOfHolder(o operator.Outcome, action Action, policy config.DeletionPolicy) string {
 	switch {
 	case o.Live == nil || o.Live.Deleting:
 		return ""
-	case action == preview.Delete, action == preview.Supersede, action == preview.Recreate:
+	case action == Delete, action == Supersede, action == Recreate:
 		return "it is deleted with everything in it, whoever made that"
-	case action == preview.Leave && policy != config.DeletionOrphan && (o.GoesLater || o.State == operator.StateSuperseded):
+	case action == Leave && policy != config.DeletionOrphan && (o.GoesLater || o.State == operator.StateSuperseded):
 		return "once nothing holds it, it is deleted with everything in it, whoever made that"
 	}
 	return ""
@@ -192,13 +183,13 @@ func (t *dryRun) addChanges() {
 		c := t.changes[o.Object]
 		isStale := o.State == operator.StateStale
 		switch {
-		case c == nil || c.Action == preview.Leave && o.State == operator.StateInSync || c.Action == preview.None && isStale:
-			c = t.change(o, preview.IdleActionOf(o))
+		case c == nil || c.Action == Leave && o.State == operator.StateInSync || c.Action == None && isStale:
+			c = t.change(o, IdleActionOf(o))
 		case isStale && c.Note == "":
 			c.Note = o.Message
 		}
-		if f := t.failures[o.Object]; f != nil && c.Failure == nil && !c.Action.Writes() {
-			c.Failure, c.Action = f, preview.Refuse
+		if f := t.Failures[o.Object]; f != nil && c.Failure == nil && !c.Action.Writes() {
+			c.Failure, c.Action = f, Refuse
 		}
 		c.State = stateOf(c, o)
 		aside := marks.KeepAside(t.Pipeline.Settings, c.Before, c.After)
@@ -211,8 +202,8 @@ func (t *dryRun) addChanges() {
 }
 
 // stateOf is the state in which a change was first decided, or the last one if it only needed a dry run.
-func stateOf(c *preview.Change, o operator.Outcome) operator.State {
-	if c.Action == preview.Leave {
+func stateOf(c *Change, o operator.Outcome) operator.State {
+	if c.Action == Leave {
 		c.Reason = o.Message
 		return o.State
 	}
@@ -223,16 +214,16 @@ func stateOf(c *preview.Change, o operator.Outcome) operator.State {
 func (t *dryRun) addLeftovers(list []operator.Outcome) {
 	for _, o := range list {
 		if t.leftovers[o.UID] == nil {
-			c := t.change(o, preview.IdleActionOf(o))
+			c := t.change(o, IdleActionOf(o))
 			c.Leftover = true
 			t.leftovers[o.UID] = c
 		}
 	}
-	all := make([]*preview.Change, 0, len(t.leftovers))
+	all := make([]*Change, 0, len(t.leftovers))
 	for _, c := range t.leftovers {
 		all = append(all, c)
 	}
-	slices.SortFunc(all, preview.CompareChanges)
+	slices.SortFunc(all, CompareChanges)
 	for _, c := range all {
 		t.finding.Changes = append(t.finding.Changes, *c)
 	}
@@ -241,10 +232,10 @@ func (t *dryRun) addLeftovers(list []operator.Outcome) {
 // findForgotten reads objects that the status records and that belong to no downstream of the config.
 func (t *dryRun) findForgotten(ctx context.Context) {
 	for _, r := range append(t.Pipeline.Forgotten(t.Upstream), t.Unrecorded()...) {
-		if slices.ContainsFunc(t.finding.Changes, func(c preview.Change) bool { return c.Live != nil && c.Live.UID == r.UID }) {
+		if slices.ContainsFunc(t.finding.Changes, func(c Change) bool { return c.Live != nil && c.Live.UID == r.UID }) {
 			continue
 		}
-		kind, err := t.Kinds.Kind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
+		kind, err := t.Lookup.Kind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
 		if err != nil {
 			continue // a kind that is not served has no objects
 		}
@@ -255,9 +246,9 @@ func (t *dryRun) findForgotten(ctx context.Context) {
 		case err == nil && !marks.HasManager(t.Pipeline.Settings, obj): // another operator wrote this status
 			continue
 		case err != nil:
-			t.finding.Forgotten = append(t.finding.Forgotten, preview.Forgotten{Recorded: r, Note: apply.Classify(err).Message})
+			t.finding.Forgotten = append(t.finding.Forgotten, Forgotten{Recorded: r, Note: apply.Classify(err).Message})
 		default:
-			t.finding.Forgotten = append(t.finding.Forgotten, preview.Forgotten{Recorded: r})
+			t.finding.Forgotten = append(t.finding.Forgotten, Forgotten{Recorded: r})
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package reconcile
+package preview
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
-	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -21,7 +20,7 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 	if !t.HasFinalizer() {
 		return nil // the garbage collector deletes its downstreams
 	}
-	in, err := t.gatherDeletion(ctx)
+	in, err := t.GatherDeletion(ctx)
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		return nil
@@ -31,7 +30,7 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 	d := decide.Deletion(t.Pipeline.Settings, in)
 	if recorded := recordedBefore(t.Pipeline, d); recorded != nil { // run records that first, and then continues
 		t.Upstream = report.WithBeforeRecord(t.Pipeline.Settings, t.Upstream, *recorded)
-		if in, err = t.gatherDeletion(ctx); err != nil {
+		if in, err = t.GatherDeletion(ctx); err != nil {
 			return fmt.Errorf("inspecting %s %s: %w", t.Pipeline.Upstream.GVK.Kind, t.Ref, err)
 		}
 		d = decide.Deletion(t.Pipeline.Settings, in)
@@ -43,14 +42,14 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 		t.waitForBefore()
 	}
 	for _, f := range d.Kept {
-		t.finding.Forgotten = append(t.finding.Forgotten, preview.Forgotten{Recorded: f.Recorded, Note: f.Kept})
+		t.finding.Forgotten = append(t.finding.Forgotten, Forgotten{Recorded: f.Recorded, Note: f.Kept})
 	}
 	for _, o := range d.Leftovers {
-		c := t.change(o, preview.ActionOf(o))
+		c := t.change(o, ActionOf(o))
 		c.Leftover = true
 		switch {
 		case o.Live.Deleting:
-			c.Action = preview.Wait
+			c.Action = Wait
 		case o.Action == operator.ActionNone && o.State == operator.StateDelete:
 			c.Note = "the garbage collector deletes it"
 		}
@@ -76,15 +75,15 @@ func (t *dryRun) waitForBefore() {
 	for _, own := range t.FindLeftovers(nil, t.OwnedByDownstream()) {
 		o := operator.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: operator.StateWaiting,
 			Target: operator.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "it is kept until " + operator.BeforeName + " is done"}
-		c := t.change(o, preview.Wait)
+		c := t.change(o, Wait)
 		c.Leftover = true
 		t.leftovers[o.UID] = c
 	}
 }
 
 // beforeChange describes the change of the deletion.before object.
-func (t *dryRun) beforeChange(o operator.Outcome) preview.Change {
-	c := preview.Change{Index: operator.BeforeIndex, Downstream: operator.BeforeName, Target: o.Target, Action: preview.Wait, State: o.State,
+func (t *dryRun) beforeChange(o operator.Outcome) Change {
+	c := Change{Index: operator.BeforeIndex, Downstream: operator.BeforeName, Target: o.Target, Action: Wait, State: o.State,
 		Reason: o.Message, Live: o.Live, Theirs: o.Theirs}
 	if o.Earlier != nil {
 		c.Kind = schema.FromAPIVersionAndKind(o.Earlier.APIVersion, o.Earlier.Kind)
@@ -93,9 +92,9 @@ func (t *dryRun) beforeChange(o operator.Outcome) preview.Change {
 	}
 	switch {
 	case o.Action == operator.ActionCreate && o.State == operator.StateCreate: // else it has failed, and is only tried again
-		c.Action = preview.Create
+		c.Action = Create
 	case o.Action == operator.ActionDelete:
-		c.Action = preview.Delete
+		c.Action = Delete
 	}
 	return c
 }
@@ -105,7 +104,7 @@ func (t *dryRun) previewUnselected() {
 	for _, own := range t.FindLeftovers(nil, t.OwnedByDownstream()) {
 		o := operator.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: operator.StateLeftover,
 			Target: operator.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "the config does not select its upstream"}
-		c := t.change(o, preview.Leftover)
+		c := t.change(o, Leftover)
 		c.Leftover = true
 		t.leftovers[o.UID] = c
 	}

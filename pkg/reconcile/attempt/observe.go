@@ -1,4 +1,4 @@
-package reconcile
+package attempt
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 
 // observe replaces act in mode Observe: it logs what would be done, and reads what would be changed, to name the fields. It
 // reports whether that brought anything new to decide on.
-func (r *reconciliation) observe(ctx context.Context, d *operator.Decision, in operator.Input) bool {
+func (r *Attempt) observe(ctx context.Context, d *operator.Decision, in operator.Input) bool {
 	news := false
 	for _, o := range d.Outcomes {
-		if o.Action == operator.ActionApply && r.failures[o.Object] == nil {
-			news = r.actor(in).Compare(ctx, o) || news
+		if o.Action == operator.ActionApply && r.Failures[o.Object] == nil {
+			news = r.Actor(in).Compare(ctx, o) || news
 		}
 	}
 	if !news {
@@ -25,7 +25,7 @@ func (r *reconciliation) observe(ctx context.Context, d *operator.Decision, in o
 }
 
 // logHeldByObserve logs what would be done, once for each change of it.
-func (r *reconciliation) logHeldByObserve(d *operator.Decision) {
+func (r *Attempt) logHeldByObserve(d *operator.Decision) {
 	var lines []string
 	for _, o := range append(d.Outcomes[:len(d.Outcomes):len(d.Outcomes)], d.Leftovers...) {
 		if o.Action == operator.ActionNone {

@@ -1,4 +1,4 @@
-package reconcile
+package preview
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile/act"
-	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
 // readAnswers handles the API server's responses. It reports whether deciding again may bring something new.
@@ -22,7 +21,7 @@ func (t *dryRun) readAnswers(ctx context.Context, d operator.Decision, in operat
 		at := act.Target(t.Pipeline.Settings, o.Downstream, o.Target)
 		switch {
 		case o.Action == operator.ActionNone || t.changes[o.Object] != nil && t.changes[o.Object].Failure != nil:
-		case t.failures[o.Object] != nil:
+		case t.Failures[o.Object] != nil:
 			news = t.previewRefused(at, o, in) || news
 		case o.Action == operator.ActionCompare:
 			t.noteReportedDrift(o, t.answers.Answer(at))
@@ -44,7 +43,7 @@ func (t *dryRun) readAnswers(ctx context.Context, d operator.Decision, in operat
 
 // accepted is about a write that the API server accepts.
 func (t *dryRun) accepted(o operator.Outcome, answer *unstructured.Unstructured, in operator.Input) {
-	c := t.change(o, preview.ActionOf(o))
+	c := t.change(o, ActionOf(o))
 	c.Document = t.documentFor(o, in)
 	live, err := t.Pipeline.Downstreams[o.Downstream].View.Live(answer)
 	if err != nil {
@@ -54,14 +53,14 @@ func (t *dryRun) accepted(o operator.Outcome, answer *unstructured.Unstructured,
 	c.After = answer
 	t.after[o.Object], t.changes[o.Object] = live, c
 	if o.Live != nil && o.Action == operator.ActionApply && !o.Live.NeedsTakeover && live.P == o.Live.P && live.Hash == o.Live.Hash && !o.Live.Extra {
-		c.Action, c.State, c.Reason = preview.None, operator.StateInSync, "the API server normalizes it; an apply would change nothing"
+		c.Action, c.State, c.Reason = None, operator.StateInSync, "the API server normalizes it; an apply would change nothing"
 		return
 	}
 	t.explain(c, answer)
 }
 
 // explain lists which of our fields differ.
-func (t *dryRun) explain(c *preview.Change, answer *unstructured.Unstructured) {
+func (t *dryRun) explain(c *Change, answer *unstructured.Unstructured) {
 	if c.Before == nil || !t.options.Documents {
 		return
 	}
@@ -77,7 +76,7 @@ func (t *dryRun) noteReportedDrift(o operator.Outcome, answer *unstructured.Unst
 	if answer == nil {
 		return
 	}
-	c := t.change(o, preview.Leave)
+	c := t.change(o, Leave)
 	c.After = answer
 	t.explain(c, answer)
 	t.changes[o.Object] = c
@@ -86,7 +85,7 @@ func (t *dryRun) noteReportedDrift(o operator.Outcome, answer *unstructured.Unst
 // previewRecreate is about an object that would be deleted and recreated. The API server is asked under another name, since its
 // own is taken.
 func (t *dryRun) previewRecreate(ctx context.Context, at apply.Target, o operator.Outcome, in operator.Input) {
-	c := t.change(o, preview.Recreate)
+	c := t.change(o, Recreate)
 	c.Document = t.documentFor(o, in)
 	if made, err := t.API.DryRunCreate(ctx, at, c.Document); err == nil {
 		made.SetName(at.Name)
@@ -105,14 +104,14 @@ func (t *dryRun) previewRefused(at apply.Target, o operator.Outcome, in operator
 	i := o.Object
 	note := inconclusive(t.answers.Error(at), at)
 	if note == "" {
-		c := t.change(o, preview.Refuse)
-		c.Failure = t.failures[i]
+		c := t.change(o, Refuse)
+		c.Failure = t.Failures[i]
 		c.Document = t.documentFor(o, in)
 		t.changes[i] = c
 		return false
 	}
-	delete(t.failures, i)
-	c := t.change(o, preview.ActionOf(o))
+	delete(t.Failures, i)
+	c := t.change(o, ActionOf(o))
 	if o.Live != nil && o.Live.NeedsTakeover {
 		note += "; which of the fields taken over would be removed is not shown"
 	}
@@ -130,7 +129,7 @@ func (t *dryRun) previewRefused(at apply.Target, o operator.Outcome, in operator
 	if t.explain(c, nil); c.Before != nil {
 		c.After = act.Patched(c.Before, c.Drift, c.Document)
 		if len(c.Drift) == 0 {
-			c.Action, c.State, c.Reason = preview.None, operator.StateInSync, ""
+			c.Action, c.State, c.Reason = None, operator.StateInSync, ""
 		}
 	}
 	return true
@@ -164,7 +163,7 @@ func (t *dryRun) documentFor(o operator.Outcome, in operator.Input) map[string]a
 	if o.Action == operator.ActionDelete {
 		o.Live = nil // the new one begins anew
 	}
-	doc, err := t.reconciliation.document(in.Desired, o.Object, o.Live)
+	doc, err := t.DocumentOf(in.Desired, o.Object, o.Live)
 	if err != nil {
 		return nil // it was rendered a moment ago
 	}
@@ -188,17 +187,17 @@ func (t *dryRun) assumedLive(o operator.Outcome, doc map[string]any, in operator
 // previewLeftover is about an object that is at no target and would be deleted or released. It reports whether deciding again
 // may bring something new.
 func (t *dryRun) previewLeftover(o operator.Outcome) bool {
-	c := t.change(o, preview.ActionOf(o))
+	c := t.change(o, ActionOf(o))
 	c.Leftover = true
 	t.leftovers[o.UID] = c
 	at := act.Target(t.Pipeline.Settings, o.Downstream, o.Target)
-	if err := t.answers.Error(at); err != nil && t.failures[o.Object] != nil {
+	if err := t.answers.Error(at); err != nil && t.Failures[o.Object] != nil {
 		c.Note = inconclusive(err, at)
 		if c.Note == "" {
-			c.Action, c.Failure, c.Risk = preview.Refuse, t.failures[o.Object], ""
+			c.Action, c.Failure, c.Risk = Refuse, t.Failures[o.Object], ""
 			return false
 		}
-		delete(t.failures, o.Object)
+		delete(t.Failures, o.Object)
 		t.Memory.NoteGone(o.UID, t.Began)
 	}
 	if answer := t.answers.Answer(at); o.Action == operator.ActionRelease && answer != nil {
