@@ -19,10 +19,7 @@ const (
 )
 
 // notYet are the figures over their limits: each may only fall, and one that has come below its limit leaves the list.
-var notYet = map[string]int{
-	"pkg/reconcile: circle":                24,
-	"pkg/reconcile: methods of Reconciler": 60,
-}
+var notYet = map[string]int{}
 
 // Packages have rooms: no large circle of files, no type or struct that holds everything, no package that is many.
 func TestStructure(t *testing.T) {

@@ -30,7 +30,7 @@ var mutants = []mutant{
 		"		case inPlace(current):", "		case true:"},
 	{"recorded objects that the cache does not show are not read", "pkg/reconcile/attempt/gather.go",
 		"	for r.FindUnseen(ctx) { // the cache may have lost more meanwhile", "	for false {"},
-	{"a write to the upstream is forgotten before its event", "pkg/reconcile/reconcile.go",
+	{"a write to the upstream is forgotten before its event", "pkg/reconcile/begin.go",
 		"	if ahead != nil && ahead.GetUID()", "	if false && ahead.GetUID()"},
 	{"an accepted deletion counts as the end of the object", "pkg/reconcile/act/actor.go",
 		"	if answer.Gone || o.Live == nil || a.Client.Dry() {", "	if true {"},

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/canonical"
@@ -113,48 +111,4 @@ func (r *Reconciler) reportDropped(ctx context.Context, ref operator.Ref) error 
 	}
 	r.newReconciliation(ref, up).reportLeftover(ctx)
 	return nil
-}
-
-// standByWait bounds a read in StandBy, since nobody acts before it is done.
-const standByWait = 5 * time.Second
-
-// StandBy forgets an upstream that was seen leaving, once it is gone or the leader has cleaned up after it. It writes nothing:
-// the next leader finds again what is to be done. It returns after how long to check again.
-func (r *Reconciler) StandBy(ctx context.Context, ref operator.Ref) time.Duration {
-	if !r.deselected.Some(ref) || r.Cache.UpstreamUID(ref) != "" {
-		return 0
-	}
-	ctx, cancel := context.WithTimeout(ctx, standByWait)
-	defer cancel()
-	l, err := r.beginUncached(ctx, ref)
-	if err == nil && (l == nil || l.unknown) {
-		if l != nil {
-			l.ReleaseSlot()
-		}
-		r.forget(ref)
-		return 0
-	}
-	if err == nil {
-		done := report.SaysNotSelected(l.Pipeline.Settings, l.Upstream) && len(l.Owned()) == 0 && !l.HasFinalizer()
-		l.ReleaseSlot()
-		if r.forget(ref); done {
-			r.deselected.Forget(ref)
-			return 0
-		}
-	}
-	return time.Duration(r.Pipeline.Config.Retry.MaxDelay)
-}
-
-// Selection is what upstreams a process selects.
-type Selection struct {
-	// Selector selects upstreams, NamespaceSelector their namespaces; nil if the config has none.
-	Selector          labels.Selector
-	NamespaceSelector labels.Selector
-	ReportsLeftovers  bool // for a survey, which reports leftovers of upstreams that are not selected
-}
-
-// isLike reports whether two select namespaces, by the same labels.
-func (s *Selection) isLike(other *Selection) bool {
-	a, b := s.NamespaceSelector, other.NamespaceSelector
-	return a != nil && b != nil && a.String() == b.String()
 }

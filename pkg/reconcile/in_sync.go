@@ -6,7 +6,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
@@ -47,18 +46,6 @@ func isInSync(d operator.Decision) bool {
 		is := o.State == operator.StateInSync && o.Live != nil || o.State == operator.StateUnwanted && o.Live == nil
 		return !is || o.Theirs || o.RequeueAfter > 0
 	})
-}
-
-// IsInSync reports whether Reconcile has nothing to do for the upstream of that uid, according to its last reconcile or count. What happened
-// since then has an event.
-func (r *Reconciler) IsInSync(ref operator.Ref, uid types.UID) bool {
-	return r.memory.PeekAt(ref, uid).IsInSync()
-}
-
-// IsUnaffected reports whether an event that shows an object of an upstream as it was needs no work. Not while a response of the API server
-// counts: the last reconcile has decided about that, not about the object that the cache had.
-func (r *Reconciler) IsUnaffected(ref operator.Ref) bool {
-	return r.memory.Peek(ref).IsInSync()
 }
 
 // CountInSync counts an upstream that IsInSync in the metrics, as Reconcile would. No worker may be at work.

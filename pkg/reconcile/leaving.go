@@ -15,12 +15,6 @@ type leaving struct {
 	lostUpstreams departures.LostUpstreams
 }
 
-// inherit takes over which upstreams an ended session saw leaving, and how they are deleted; isLike: it selected namespaces alike.
-func (l *leaving) inherit(before *leaving, isLike bool) {
-	l.deselected.Inherit(&before.deselected, isLike)
-	l.cascades.Inherit(&before.cascades)
-}
-
 // IsLeaving reports whether an upstream was seen leaving and has not been cleaned up after.
 func (l *leaving) IsLeaving(ref operator.Ref) bool { return l.deselected.Some(ref) }
 

@@ -20,15 +20,15 @@ func (r *Reconciler) NoteDeletedWithFinalizer(last *unstructured.Unstructured) {
 	if r.Pipeline.Before != nil || !marks.HasFinalizer(r.Pipeline.Settings, last) {
 		return
 	}
-	now := metav1.NewTime(r.time())
-	last.SetDeletionTimestamp(&now)
-	r.lostUpstreams.Note(last, now.Time)
+	at := metav1.NewTime(r.now())
+	last.SetDeletionTimestamp(&at)
+	r.lostUpstreams.Note(last, at.Time)
 }
 
 // cleanUpLost cleans up after the lost upstream of that name, if there is one. It returns false, and after how long to go on, if that is not
 // finished; a new upstream of the name waits for no more than one attempt.
 func (r *Reconciler) cleanUpLost(ctx context.Context, ref operator.Ref) (after time.Duration, finished bool) {
-	last := r.lostUpstreams.Get(ref, r.time())
+	last := r.lostUpstreams.Get(ref, r.now())
 	if last == nil {
 		return 0, true
 	}
@@ -38,7 +38,7 @@ func (r *Reconciler) cleanUpLost(ctx context.Context, ref operator.Ref) (after t
 		finished = true
 	case err == nil || errors.Is(err, apply.ErrGone):
 		var done bool
-		after, done = r.finalizeLost(ctx, ref, last)
+		after, done = r.newReconciliation(ref, last).finalizeLost(ctx)
 		finished = finished || done
 	default:
 		after = r.readFailed(ref, err)
@@ -51,22 +51,21 @@ func (r *Reconciler) cleanUpLost(ctx context.Context, ref operator.Ref) (after t
 }
 
 // finalizeLost is the deletion of an upstream that is gone. done is true if there is nothing more to do for this process.
-func (r *Reconciler) finalizeLost(ctx context.Context, ref operator.Ref, last *unstructured.Unstructured) (after time.Duration, done bool) {
-	l := r.newReconciliation(ref, last)
-	defer l.ReleaseSlot()
-	l.IsGone = true
-	acting, leave, ok := l.enterShard(ctx)
+func (r *reconciliation) finalizeLost(ctx context.Context) (after time.Duration, done bool) {
+	defer r.ReleaseSlot()
+	r.IsGone = true
+	acting, leave, ok := r.enterShard(ctx)
 	defer leave()
 	if !ok {
 		return 0, true
 	}
-	if l.UpdateDesired(acting); l.NoSlot {
+	if r.UpdateDesired(acting); r.NoSlot {
 		return attempt.NoSlotDelay(), false
 	}
-	defer l.StartActing(acting)()
-	after = l.finalize(acting)
-	if done = l.finalized || r.Pipeline.Observing(); done {
-		r.forget(ref)
+	defer r.StartActing(acting)()
+	after = r.finalize(acting)
+	if done = r.finalized || r.Pipeline.Observing(); done {
+		r.forget(r.Ref)
 	}
 	return after, done
 }

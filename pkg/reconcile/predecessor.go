@@ -23,25 +23,20 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 	}
 	r.InheritLeaving(before)
 	r.findLeftBehind(before)
-	r.memory.Inherit(&before.memory, r.matchDownstreams(before.Pipeline))
+	r.memory.Inherit(&before.memory, matchDownstreams(before.Pipeline, r.Pipeline))
 }
 
 // InheritLeaving takes over which upstreams an ended reconciler of the same operator saw leaving, and how they are deleted.
 func (r *Reconciler) InheritLeaving(last *Reconciler) {
-	r.leaving.inherit(&last.leaving, r.isLike(&last.Selection))
-}
-
-// predecessor is the session that works while another one counts, with the downstreams that its own have become there.
-type predecessor struct {
-	*Reconciler
-	counterparts []memory.Successor
+	r.deselected.Inherit(&last.deselected, r.isLike(&last.Selection))
+	r.cascades.Inherit(&last.cascades)
 }
 
 // UseBaselinesOf makes the baselines of another reconciler of the same operator, which works meanwhile, count here, too; nil:
 // of none.
 func (r *Reconciler) UseBaselinesOf(old *Reconciler) {
 	if r.predecessor = (predecessor{}); old != nil && old.Pipeline.Upstream.GVR == r.Pipeline.Upstream.GVR {
-		r.predecessor = predecessor{old, r.matchDownstreams(old.Pipeline)}
+		r.predecessor = predecessor{old, matchDownstreams(old.Pipeline, r.Pipeline)}
 	}
 }
 
@@ -87,11 +82,12 @@ func (r *reconciliation) predecessorRenders() bool {
 	return len(recorded) > 0 && !slices.ContainsFunc(recorded, func(rec status.Recorded) bool { return rec.State == string(operator.StateRenderFailed) })
 }
 
-func (r *Reconciler) matchDownstreams(before *compile.Pipeline) []memory.Successor {
+// matchDownstreams has, for each downstream of the pipeline before, what it has become in another one.
+func matchDownstreams(before, p *compile.Pipeline) []memory.Successor {
 	list := make([]memory.Successor, len(before.Downstreams))
 	for i, old := range before.Downstreams {
 		list[i].Index = -1
-		for j, d := range r.Pipeline.Downstreams {
+		for j, d := range p.Downstreams {
 			if d.Name == old.Name && d.Kind.GVR == old.Kind.GVR {
 				list[i] = memory.Successor{Index: j, Sees: d.View.ID() == old.View.ID()}
 			}

@@ -1,12 +1,20 @@
 package reconcile
 
 import (
+	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/canonical"
+	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/reconcile/departures"
@@ -14,7 +22,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
 	"github.com/corollary-dev/corollary/pkg/reconcile/read"
-	"github.com/corollary-dev/corollary/pkg/reconcile/write"
 )
 
 // Reconciler brings the downstreams of one operator to their desired state, one upstream at a time: from what a Cache shows, by
@@ -38,9 +45,7 @@ type Reconciler struct {
 	attempt.Slots
 	Selection
 
-	memory      memory.Upstreams
-	readers     observe.Readers
-	unstorable  write.Unstorable
+	known
 	predecessor predecessor // while it counts
 	leaving
 	departures.Lag
@@ -49,18 +54,11 @@ type Reconciler struct {
 
 func (r *Reconciler) isCounting() bool { return r.Counting != nil && r.Counting() }
 
-func (r *Reconciler) time() time.Time {
+func (r *Reconciler) now() time.Time {
 	if r.Now == nil {
 		return time.Now()
 	}
 	return r.Now()
-}
-
-func (r *Reconciler) token() string {
-	if r.Token == nil {
-		return ""
-	}
-	return r.Token()
 }
 
 // Host is what a reconciler needs from its caller.
@@ -92,5 +90,82 @@ func (r *Reconciler) ForgetObjects() {
 	}
 }
 
-// NotReady counts the upstreams that are not Ready, by reason, and all of them.
-func (r *Reconciler) NotReady() (reasons map[string]int, all int) { return r.memory.NotReady() }
+// Shards are the shards for which a process acts.
+type Shards interface {
+	// Of is the shard of the upstream with that uid.
+	Of(uid types.UID) int
+	// Held are the shards for which reconciles may begin.
+	Held() []int
+	// Enter returns a context for the writes of one reconcile of a shard, which ends when the shard is lost. Whoever drains the
+	// shard waits for leave. ok is false if no reconcile of it may begin: another process may act for it.
+	Enter(ctx context.Context, shard int) (acting context.Context, leave func(), ok bool)
+}
+
+// RowStates learns the states of rows.
+type RowStates interface {
+	// Report is called with the state of a row after each reconciliation. desired is a digest of what is desired of it.
+	Report(ref operator.Ref, key any, state report.RowState, desired canonical.Sum)
+	// Forget is called once a row is gone.
+	Forget(ref operator.Ref)
+}
+
+// Listeners learn what is done.
+type Listeners struct {
+	// Observer is called during a reconciliation; nil: none.
+	Observer attempt.Observer
+	// Rows learns the states of rows; nil: nobody does.
+	Rows RowStates
+}
+
+// Selection is what upstreams a process selects.
+type Selection struct {
+	// Selector selects upstreams, NamespaceSelector their namespaces; nil if the config has none.
+	Selector          labels.Selector
+	NamespaceSelector labels.Selector
+	ReportsLeftovers  bool // for a survey, which reports leftovers of upstreams that are not selected
+}
+
+// isLike reports whether two select namespaces, by the same labels.
+func (s *Selection) isLike(other *Selection) bool {
+	a, b := s.NamespaceSelector, other.NamespaceSelector
+	return a != nil && b != nil && a.String() == b.String()
+}
+
+// predecessor is the session that works while another one counts, with the downstreams that its own have become there.
+type predecessor struct {
+	*Reconciler
+	counterparts []memory.Successor
+}
+
+// others is what is known of objects of others.
+type others struct {
+	awaited departures.Awaited
+	shared  departures.Shared
+}
+
+// Awaiting lists the upstreams that wait for an object of others, first the one that has waited longest.
+func (o *others) Awaiting(live *drift.Live) []operator.Ref {
+	return o.awaited.Upstreams(operator.Ref{Namespace: live.Namespace, Name: live.Name})
+}
+
+func labelsOf(u *unstructured.Unstructured) labels.Set { return u.GetLabels() }
+
+// UpstreamTarget is the target of requests for an upstream.
+func (r *Reconciler) UpstreamTarget(ref operator.Ref) apply.Target {
+	return read.UpstreamTarget(r.Pipeline.Settings, ref)
+}
+
+// ReadUpstream reads an upstream from the API server. It returns apply.ErrGone if there is none, also for a name that none can have: the marks
+// of an object may name anything, and the API server's answer to such a name is not that it does not exist.
+func (r *Reconciler) ReadUpstream(ctx context.Context, ref operator.Ref) (*unstructured.Unstructured, error) {
+	if !read.CanExist(r.Pipeline.Settings, ref) {
+		return nil, apply.ErrGone
+	}
+	return r.Client.Get(ctx, r.UpstreamTarget(ref))
+}
+
+// ReadersOf lists the upstreams that read an object of input i, whether it exists or not. states are the object before and after a
+// change; of a list the upstreams are those whose list has it in one of them.
+func (r *Reconciler) ReadersOf(i int, states []observe.Input) []operator.Ref {
+	return r.readers.Of(r.Pipeline.Inputs[i], states)
+}

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
 )
 
@@ -38,4 +39,34 @@ func (r *Reconciler) Rehearse(ctx context.Context, ref operator.Ref) time.Durati
 	report := r.Pipeline.Report(ctx, l.Upstream, l.InputsRead(), l.Memory.Desired(), results, d.Leftovers, l.Unrecorded(), metav1.NewTime(l.Began))
 	r.tally().Verdict(l.Memory, report.Verdict)
 	return 0
+}
+
+// standByWait bounds a read in StandBy, since nobody acts before it is done.
+const standByWait = 5 * time.Second
+
+// StandBy forgets an upstream that was seen leaving, once it is gone or the leader has cleaned up after it. It writes nothing:
+// the next leader finds again what is to be done. It returns after how long to check again.
+func (r *Reconciler) StandBy(ctx context.Context, ref operator.Ref) time.Duration {
+	if !r.deselected.Some(ref) || r.Cache.UpstreamUID(ref) != "" {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, standByWait)
+	defer cancel()
+	l, err := r.beginUncached(ctx, ref)
+	if err == nil && (l == nil || l.unknown) {
+		if l != nil {
+			l.ReleaseSlot()
+		}
+		r.forget(ref)
+		return 0
+	}
+	if err == nil {
+		done := report.SaysNotSelected(l.Pipeline.Settings, l.Upstream) && len(l.Owned()) == 0 && !l.HasFinalizer()
+		l.ReleaseSlot()
+		if r.forget(ref); done {
+			r.deselected.Forget(ref)
+			return 0
+		}
+	}
+	return time.Duration(r.Pipeline.Config.Retry.MaxDelay)
 }

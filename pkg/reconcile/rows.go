@@ -48,14 +48,6 @@ func (r *Reconciler) NoteGone(ref operator.Ref) {
 	r.NoteLeft(ref, r.Pipeline.Row(ref.Name, nil).GetUID())
 }
 
-// RowStates learns the states of rows.
-type RowStates interface {
-	// Report is called with the state of a row after each reconciliation. desired is a digest of what is desired of it.
-	Report(ref operator.Ref, key any, state report.RowState, desired canonical.Sum)
-	// Forget is called once a row is gone.
-	Forget(ref operator.Ref)
-}
-
 // reportRow reports the state of a row.
 func (r *reconciliation) reportRow(state report.RowState) {
 	if r.Rows == nil || r.IsGoneRow() {

@@ -6,17 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Shards are the shards for which a process acts.
-type Shards interface {
-	// Of is the shard of the upstream with that uid.
-	Of(uid types.UID) int
-	// Held are the shards for which reconciles may begin.
-	Held() []int
-	// Enter returns a context for the writes of one reconcile of a shard, which ends when the shard is lost. Whoever drains the
-	// shard waits for leave. ok is false if no reconcile of it may begin: another process may act for it.
-	Enter(ctx context.Context, shard int) (acting context.Context, leave func(), ok bool)
-}
-
 // enterShardOf is Enter for the shard of the upstream with that uid.
 func (r *Reconciler) enterShardOf(ctx context.Context, uid types.UID) (acting context.Context, leave func(), ok bool) {
 	if r.Shards == nil {

@@ -5,7 +5,9 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/logging"
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
 )
 
 // reportShared reports an object of such an upstream: the first in the log and by an event of the operator, and each upstream
@@ -24,16 +26,16 @@ const whyShared = "another process uses the same conventions, or an earlier conf
 
 // otherOwner returns the upstream of an object that our field manager has applied, if this operator does not watch that
 // upstream: it is another process's, or left over from a config that watched more. It is empty for any other object.
-func (r *Reconciler) otherOwner(live *drift.Live) string {
+func otherOwner(p *compile.Pipeline, cache observe.Cache, live *drift.Live) string {
 	if !live.Managed {
 		return ""
 	}
 	for _, owner := range live.Owners {
-		if owner.Controller && owner.Kind != r.Pipeline.Upstream.GVK.Kind {
+		if owner.Controller && owner.Kind != p.Upstream.GVK.Kind {
 			return owner.Kind + " " + owner.Name
 		}
 	}
-	if ref, _, ok := marks.ParseOwnerMark(live.OwnerMark); ok && !r.Cache.Watches(ref.Namespace) {
+	if ref, _, ok := marks.ParseOwnerMark(live.OwnerMark); ok && !cache.Watches(ref.Namespace) {
 		return ref.String()
 	}
 	return ""
@@ -41,9 +43,9 @@ func (r *Reconciler) otherOwner(live *drift.Live) string {
 
 // NoteOwner records whose an object is after a change; before is nil for one that the watch shows for the first time.
 func (r *Reconciler) NoteOwner(before, after *drift.Live) {
-	was, is := "", r.otherOwner(after)
+	was, is := "", otherOwner(r.Pipeline, r.Cache, after)
 	if before != nil {
-		was = r.otherOwner(before)
+		was = otherOwner(r.Pipeline, r.Cache, before)
 	}
 	switch {
 	case was == is:

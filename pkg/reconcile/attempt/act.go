@@ -94,7 +94,11 @@ func (r *Attempt) DocumentOf(w *operator.Desired, k int, live *drift.Live) (map[
 
 // completed is a document with what only the process that sends it knows.
 func (r *Attempt) completed(k int, document map[string]any) map[string]any {
-	document = marks.WithToken(r.Pipeline.Settings, document, r.Token())
+	fencing := ""
+	if r.Token != nil {
+		fencing = r.Token()
+	}
+	document = marks.WithToken(r.Pipeline.Settings, document, fencing)
 	if r.ShardOf != nil {
 		document = marks.WithShard(r.Pipeline.Settings, document, r.ShardOf(r.Upstream.GetUID()))
 	}

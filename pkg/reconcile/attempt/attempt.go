@@ -46,7 +46,7 @@ type Session struct {
 	Awaited *departures.Awaited
 	// ShardOf is the shard of an upstream; nil if this process acts for every upstream.
 	ShardOf func(upstream types.UID) int
-	// Token is the fencing token of the activation, empty without one.
+	// Token is the fencing token of the activation, empty without one; nil: there is none.
 	Token func() string
 	// Observer is called during an attempt; nil: none.
 	Observer Observer
