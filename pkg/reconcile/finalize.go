@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,7 +11,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
+	"github.com/corollary-dev/corollary/pkg/reconcile/events"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -126,4 +129,30 @@ func (r *reconciliation) reportHeld(ctx context.Context, d operator.Decision) ti
 		wait = r.Delay(waiting)
 	}
 	return attempt.MinNonZero(after, wait)
+}
+
+// watchLagsDeletion reports whether an upstream is being deleted and its watch, which has it, has not shown that yet. A
+// response, or the cache before the event is handled, may lack what the deletion asks for.
+func (r *reconciliation) watchLagsDeletion() bool {
+	return !r.cascades.Knows(r.Upstream.GetUID()) && r.Cache.UpstreamUID(r.Ref) == r.Upstream.GetUID()
+}
+
+// releaseHolders takes our marks off forgotten objects that are kept because of what they contain, before that loses its own.
+func releaseHolders(ctx context.Context, r *reconciliation, kept []operator.ForgottenObject) error {
+	for _, f := range kept {
+		t, obj, err := r.ReadForgotten(ctx, &f.Recorded)
+		if err == nil && obj != nil {
+			_, err = r.API.Release(ctx, t, obj, apply.Marks(marks.Of(r.Pipeline.Settings, r.Upstream.GetUID(), 0)))
+		}
+		if err != nil {
+			return fmt.Errorf("%w; %s of downstream %s, which the config no longer has, cannot be released (%s): allow get and patch on %s",
+				err, f.Kind, f.Name, f.Kept, f.Resource)
+		}
+		if obj == nil {
+			continue
+		}
+		r.Log.Info("released", "upstream", r.Ref.String(), "downstream", f.Name, "kind", f.Kind, "target", f.ObjectName, "why", f.Kept)
+		r.Reporter().Event(false, events.EventReleased, "Release", "%s %s released: %s", f.Kind, f.ObjectName, f.Kept)
+	}
+	return nil
 }

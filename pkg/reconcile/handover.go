@@ -3,10 +3,12 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/reconcile/write"
 )
@@ -47,4 +49,19 @@ func (r *reconciliation) ensureLatest(ctx context.Context, d *operator.Decision)
 	r.Log.Info("the watch lags: using a newer version of the upstream, which another process may have acted on", "upstream", r.Ref.String())
 	r.Memory.WroteUpstream(write.WithoutManagedFields(up), false)
 	return time.Millisecond, nil
+}
+
+// mayBeCollected reports whether the upstream must be read before a decision is carried out, because it may be gone. The events
+// of the garbage collector's work may come before that of the upstream's deletion: what it deleted would be created again, a
+// Job run again; and an owner reference that it removed with --cascade=orphan would, once set again, have the object deleted.
+func (r *reconciliation) mayBeCollected(d *operator.Decision) bool {
+	return slices.ContainsFunc(d.Outcomes, func(o operator.Outcome) bool {
+		switch {
+		case !r.Memory.Desired().Objects[o.Object].Reference || o.Theirs:
+			return false
+		case o.Action == operator.ActionCreate: // with our finalizer it is not gone
+			return !r.HasFinalizer() && r.Memory.Object(o.Object).UID != ""
+		}
+		return o.Action == operator.ActionApply && o.Live != nil && !marks.Marked(o.Live, r.Upstream.GetUID())
+	})
 }

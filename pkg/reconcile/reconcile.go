@@ -85,7 +85,7 @@ func (r *reconciliation) run(ctx context.Context) time.Duration {
 	return r.finish(ctx, decision)
 }
 
-// reportAndAct is act, after the status of an upstream that is not selected: nothing finds it again once its downstreams are gone.
+// reportAndAct is CarryOut, after the status of an upstream that is not selected: nothing finds it again once its downstreams are gone.
 func (r *reconciliation) reportAndAct(ctx context.Context, d *operator.Decision, in operator.Input) bool {
 	if !r.Selected {
 		r.writeUnselected(ctx, *d)

@@ -30,7 +30,7 @@ func (r *reconciliation) awaitDeletion(ctx context.Context) time.Duration {
 	return attempt.MinNonZero(after, r.Delay(&r.Memory.Notes.Edit().Waiting))
 }
 
-// saveUnknown is save for an upstream of which nobody knows whether it is one. It is forgotten until its next event.
+// saveUnknown is Save for an upstream of which nobody knows whether it is one. It is forgotten until its next event.
 func (r *reconciliation) saveUnknown(ctx context.Context) time.Duration {
 	after := r.Save(ctx)
 	if after == 0 {

@@ -55,7 +55,7 @@ func (r *Attempt) FirstDecision(ctx context.Context) (operator.Input, operator.D
 	return r.Decide(func() operator.Input { return r.GatherCached(ctx) })
 }
 
-// GatherCached gathers what the decision depends on. It sends no request, but for upstreams that the watch may hide: see findOthers.
+// GatherCached gathers what the decision depends on. It sends no request, but for upstreams that the watch may hide: see FindOthers.
 func (r *Attempt) GatherCached(ctx context.Context) operator.Input {
 	r.UpdateDesired(ctx) // our own write to the upstream may have brought somebody else's change with it
 	r.TrustedUntil = time.Time{}

@@ -36,7 +36,7 @@ func (l *LeftBehind) Forget(uid types.UID) {
 	delete(l.reported, uid)
 }
 
-// Drop notes an upstream in a namespace that is no longer watched. take reports whether one was noted, once.
+// Drop notes an upstream in a namespace that is no longer watched.
 func (l *LeftBehind) Drop(ref operator.Ref) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
