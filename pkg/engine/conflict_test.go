@@ -72,7 +72,7 @@ func TestConflictFollowsTheOwner(t *testing.T) {
 	})
 }
 
-// TestOperatorsShareARecord: two operators with contradicting selectors record their objects at the same place of one status. What the other
+// TestOperatorsShareARecord: two processes with contradicting selectors record their objects at the same place of one status. What the other
 // one has recorded is not one's own when an upstream changes sides: it is neither deleted nor written to.
 func TestOperatorsShareARecord(t *testing.T) {
 	t.Parallel()
@@ -90,11 +90,10 @@ func TestOperatorsShareARecord(t *testing.T) {
 				return with(replaceOnce(t, conf, "{{ .spec.name | default .metadata.name }}", `"{{ .metadata.name }}-`+tier+`"`), "deletionPolicy: "+policy)
 			}
 			gold, silver := of("gold", row.policy), of("silver", "Delete")
-			configs := []string{gold}
+			r := start(t, testkit.Config(t), gold).ready()
 			if row.both {
-				configs = append(configs, silver)
+				start(t, testkit.Config(t), silver).ready()
 			}
-			r := start(t, testkit.Config(t), configs...).ready()
 			testkit.Apply(t, ns, "{apiVersion: test.example.com/v1, kind: Widget, metadata: {name: a, labels: {tier: gold}}, spec: {data: {key: value}}}")
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			theirs := waitData(t, ns, "a-gold", "key", "value")
