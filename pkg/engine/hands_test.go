@@ -11,11 +11,11 @@ import (
 // conditions and records. Each deletes, or releases, what it has made, once.
 func TestUpstreamsChangeHands(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []string{"Delete", "Orphan"} {
-		for _, selector := range []string{"labelSelector", "namespaceSelector"} {
-			for _, processes := range []int{1, 2} {
-				t.Run(fmt.Sprint(policy, " ", selector, " ", processes), bubbled(func(t *testing.T) { testChangeOfHands(t, policy, selector, processes) }))
-			}
+	for _, row := range []struct{ policy, selector string }{{"Delete", "labelSelector"}, {"Orphan", "labelSelector"}, {"Delete", "namespaceSelector"}} {
+		for _, processes := range []int{1, 2} {
+			t.Run(fmt.Sprint(row.policy, " ", row.selector, " ", processes), bubbled(func(t *testing.T) {
+				testChangeOfHands(t, row.policy, row.selector, processes)
+			}))
 		}
 	}
 }
