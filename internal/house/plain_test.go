@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/token"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -30,11 +29,6 @@ var archaic = []struct {
 	{regexp.MustCompile(`\bfor somebody else who\b`), "for another component that"},
 }
 
-// notPlainYet are the folders whose comments are not checked yet. Remove a line after its comments are plain.
-var notPlainYet = []string{
-	"pkg/reconcile",
-}
-
 // plainProblems returns the archaic phrases in the comments of a file, each with a position and a plainer phrase.
 func plainProblems(file *ast.File, at func(token.Pos) string) []string {
 	var problems []string
@@ -51,24 +45,11 @@ func plainProblems(file *ast.File, at func(token.Pos) string) []string {
 
 func TestCommentsArePlain(t *testing.T) {
 	for _, s := range sources(t) {
-		if slices.ContainsFunc(notPlainYet, s.within) || s.path == "internal/house/plain_test.go" {
+		if s.path == "internal/house/plain_test.go" {
 			continue
 		}
 		for _, problem := range plainProblems(s.file, s.at) {
 			t.Error(problem)
-		}
-	}
-}
-
-// TestNotPlainYet: a folder is listed only as long as it exists and has archaic comments.
-func TestNotPlainYet(t *testing.T) {
-	for _, dir := range notPlainYet {
-		needed := false
-		for _, s := range sources(t) {
-			needed = needed || s.within(dir) && len(plainProblems(s.file, s.at)) > 0
-		}
-		if !needed {
-			t.Errorf("%s: all comments are plain: remove it from notPlainYet", dir)
 		}
 	}
 }

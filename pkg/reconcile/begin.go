@@ -74,8 +74,8 @@ func (r *Reconciler) beginAny(ctx context.Context, ref operator.Ref) (begun *rec
 }
 
 // beginUncached is about an upstream that is not in the cache. If the config selects by labels or match conditions, it may exist without
-// meeting them: only reading it tells, and then its downstreams are unwanted. If it meets them (again), it is on its way into the cache. Marks can
-// name any namespace; upstreams in one that is not watched are somebody else's.
+// meeting them: only reading it shows that, and then its downstreams are unwanted. If it meets them (again), it is on its way into the cache. Marks can
+// name any namespace; upstreams in one that is not watched are someone else's.
 func (r *Reconciler) beginUncached(ctx context.Context, ref operator.Ref) (*reconciliation, error) {
 	if r.Pipeline.HasRows() {
 		return r.beginGone(ctx, ref), nil
@@ -182,7 +182,7 @@ func groupOf(apiVersion string) string {
 // reasonMatchConditionFailed: a match condition could not be evaluated.
 const reasonMatchConditionFailed = "MatchConditionFailed"
 
-// NoteUnknown tells that a match condition of an upstream could not be evaluated: nothing is done about it.
+// NoteUnknown reports that a match condition of an upstream could not be evaluated: nothing is done about it.
 func (r *Reconciler) NoteUnknown(ref operator.Ref, err error) {
 	counters.Failure(r.Name, "", reasonMatchConditionFailed)
 	logging.Warn(r.Log, "whether it is an upstream is not known: it is left as it is", "upstream", ref.String(), "reason", reasonMatchConditionFailed,
@@ -191,7 +191,7 @@ func (r *Reconciler) NoteUnknown(ref operator.Ref, err error) {
 	r.forget(ref)
 }
 
-// handleReconcileRequest starts over if somebody requests a reconcile of the upstream by a new value of the annotation in
+// handleReconcileRequest starts over if someone requests a reconcile of the upstream by a new value of the annotation in
 // conventions.reconcile. Any changed annotation has the upstream rendered and reconciled.
 func (r *reconciliation) handleReconcileRequest() {
 	if convention := r.Pipeline.Config.Conventions.Reconcile; convention != nil {

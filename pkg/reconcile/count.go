@@ -15,7 +15,7 @@ import (
 
 // Count does what Reconcile does, but counts instead of acting, and notes for IsInSync whether there is nothing to do; with cleansUp, an
 // upstream that is being deleted is finalized, and one whose deletion would lose what the config keeps gets the finalizer.
-// It returns the count and after how long to count again: because no watch tells of a change, or, if failed is true, because
+// It returns the count and after how long to count again: because no watch shows a change, or, if failed is true, because
 // the upstream could not be counted, for which guard waits.
 func (r *Reconciler) Count(ctx context.Context, ref operator.Ref, cleansUp bool) (c guard.Counted, after time.Duration, failed bool) {
 	r.memory.Peek(ref).ClearInSync()

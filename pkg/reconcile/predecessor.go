@@ -68,7 +68,7 @@ func (r *reconciliation) countFailing(d operator.Decision, c *guard.Counted) {
 }
 
 // predecessorRenders reports whether the session that works meanwhile has rendered all downstreams of the upstream. A standby has
-// rendered nothing: there the status tells.
+// rendered nothing: there the status says it.
 func (r *reconciliation) predecessorRenders() bool {
 	if r.predecessor.Reconciler == nil {
 		return false

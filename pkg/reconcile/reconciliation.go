@@ -79,7 +79,7 @@ func (r *Reconciler) forget(ref operator.Ref) {
 	}
 }
 
-// isWatched tells whether the watch of the upstreams shows an object like this.
+// isWatched reports whether the watch of the upstreams shows an object like this.
 func (r *reconciliation) isWatched(obj *unstructured.Unstructured) bool {
 	return r.Selector.Matches(labelsOf(obj)) && r.Pipeline.Match(obj).IsMet()
 }

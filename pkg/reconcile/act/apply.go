@@ -172,7 +172,7 @@ func (a *Actor) readAhead(ctx context.Context, o operator.Outcome) (*unstructure
 }
 
 // changedFields compares the object before an apply with the result, not with the document: values that the API server
-// normalizes are no change. It reports the fields that an update should have removed.
+// normalizes do not count as changes. It reports the fields that an update should have removed.
 func (a *Actor) changedFields(o operator.Outcome, read, resp *unstructured.Unstructured) []drift.Difference {
 	manager := a.Settings.Config.Conventions.FieldManager
 	applied, _ := drift.Project(resp, manager)

@@ -45,7 +45,7 @@ func mayRecreate(a *Actor, o operator.Outcome) bool {
 }
 
 // confirmImmutable reports whether an object may be deleted to be recreated now. Rights, quotas and policies may have changed since an
-// earlier reconciliation proved it, so then it is proved again. False without an error: it is decided on anew.
+// earlier reconciliation proved it, so then it is proved again. False without an error: it is decided on again.
 func (a *Actor) confirmImmutable(ctx context.Context, o operator.Outcome) (bool, error) {
 	if a.Memory.Object(o.Object).IsProvedAt(a.Now) {
 		return true, nil
@@ -53,7 +53,7 @@ func (a *Actor) confirmImmutable(ctx context.Context, o operator.Outcome) (bool,
 	return a.askImmutable(ctx, o)
 }
 
-// NeedsRecreation asks by dry runs whether an update would delete its object to create it anew.
+// NeedsRecreation asks by dry runs whether an update would delete its object to create it again.
 func (a *Actor) NeedsRecreation(ctx context.Context, o operator.Outcome) bool {
 	if !mayRecreate(a, o) {
 		return false

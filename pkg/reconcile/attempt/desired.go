@@ -34,7 +34,7 @@ func (r *Attempt) UpdateDesired(ctx context.Context) {
 	if changed || !rec.IsRenderedFrom(digest) {
 		rec.Steps.IsExpensive = false
 		r.setDesired(r.Pipeline.Render(ctx, r.Upstream, r.InputsRead()), digest)
-		for i, d := range r.Pipeline.Downstreams { // changes by others are told from the effects of our own writes
+		for i, d := range r.Pipeline.Downstreams { // changes by others are distinguished from the effects of our own writes
 			if d.Several() {
 				rec.Items(i).Note(rec.Desired(), i)
 			}

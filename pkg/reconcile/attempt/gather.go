@@ -57,7 +57,7 @@ func (r *Attempt) FirstDecision(ctx context.Context) (operator.Input, operator.D
 
 // GatherCached gathers what the decision depends on. It sends no request, but for upstreams that the watch may hide: see FindOthers.
 func (r *Attempt) GatherCached(ctx context.Context) operator.Input {
-	r.UpdateDesired(ctx) // our own write to the upstream may have brought somebody else's change with it
+	r.UpdateDesired(ctx) // our own write to the upstream may have brought someone else's change with it
 	r.TrustedUntil = time.Time{}
 	r.TrustTerminating()
 	r.Memory.ConfirmCreated(func(m memory.Place) bool { return r.Cache.Live(m.Downstream, m.At) != nil })

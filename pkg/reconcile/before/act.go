@@ -41,7 +41,7 @@ func (j *Job) Act(ctx context.Context, d *operator.Decision, in operator.Input) 
 	}
 	if err != nil {
 		j.fail(o, err)
-		return o.State == operator.StateCreate && j.cannotCreate() // which decides anew
+		return o.State == operator.StateCreate && j.cannotCreate() // which decides again
 	}
 	m.Retry, m.Failure = memory.Retry{}, nil
 	return true

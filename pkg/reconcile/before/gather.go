@@ -27,7 +27,7 @@ func (j *Job) Gather(ctx context.Context) (operator.BeforeFacts, error) {
 		if !m.IsGone && f.Record.ObjectName != "" {
 			f.Live, err = j.at(ctx, refOfRecord(f), f.Record.UID)
 			if f.Record.UID == "" && f.Live != nil && !marks.MadeForDeletion(f.Live, j.Upstream.GetUID()) {
-				f.Live = nil // it was never made, and this is somebody else's
+				f.Live = nil // it was never made, and this is someone else's
 			}
 			m.IsGone = err == nil && f.Live == nil
 			if f.Live != nil { // whose it is now decides whether it is deleted
@@ -41,7 +41,7 @@ func (j *Job) Gather(ctx context.Context) (operator.BeforeFacts, error) {
 		if f.Live, err = j.at(ctx, refOfRecord(f), uid); err != nil || f.Live != nil || m.IsUpstreamRead {
 			return f, err
 		}
-		// Only a read tells an object that was removed from one that finished: the cache may lag behind our own record.
+		// Only a read distinguishes an object that was removed from one that finished: the cache may lag behind our own record.
 		if err := j.readUpstream(ctx); err != nil {
 			return f, err
 		}

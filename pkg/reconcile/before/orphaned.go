@@ -45,7 +45,7 @@ func (o *Orphans) find(ref operator.Ref) []*drift.Live {
 	return found
 }
 
-// Release releases the deletion.before objects whose upstream is gone, as after somebody removed its finalizer by
+// Release releases the deletion.before objects whose upstream is gone, as after someone removed its finalizer by
 // force: nobody waits for them any more, and our finalizer would keep them forever.
 func (o *Orphans) Release(ctx context.Context, ref operator.Ref) error {
 	if o.Pipeline.Before == nil || o.Pipeline.Observing() {

@@ -11,7 +11,7 @@ import (
 // LeftBehind are the upstreams that a changed config does not select any more.
 type LeftBehind struct {
 	mu sync.Mutex
-	// reported are the uids of those whose status was written, even if somebody has overwritten it since.
+	// reported are the uids of those whose status was written, even if someone has overwritten it since.
 	reported map[types.UID]struct{}
 	// dropped are those in namespaces that were watched until just now.
 	dropped map[operator.Ref]struct{}

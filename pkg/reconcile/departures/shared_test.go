@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// TestSharedUpstreams: the metric tells how many there are now, however many, and of one session at a time.
+// TestSharedUpstreams: the metric says how many there are now, however many, and of one session at a time.
 func TestSharedUpstreams(t *testing.T) {
 	t.Parallel()
 	const operator = "test-shared-upstreams"

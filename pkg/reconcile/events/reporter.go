@@ -32,7 +32,7 @@ const (
 	EventReleased = "Released"
 	// EventFieldKept: a field was removed from the template, and stays because another manager owns it too.
 	EventFieldKept = "FieldKept"
-	// EventNewRandomValue: a generated value was made anew though the upstream had one, which is lost.
+	// EventNewRandomValue: a generated value was made again though the upstream had one, which is lost.
 	EventNewRandomValue = "NewRandomValue"
 	// EventInvalid: a rule refuses the upstream.
 	EventInvalid = "Invalid"
@@ -54,7 +54,7 @@ type Reporter struct {
 }
 
 // Event sends an event about the upstream, if the config's policy allows it. The recorder counts equal ones in a row as one.
-// Mode Observe sends none: an event is an object that somebody has to write.
+// Mode Observe sends none: an event is an object that someone has to write.
 func (p Reporter) Event(warning bool, reason, action, format string, args ...any) {
 	if p.Settings.Observing() {
 		return
@@ -103,7 +103,7 @@ func LogAt(log logr.Logger, f apply.Failure) func(message string, keysAndValues 
 	return log.Info
 }
 
-// needsPerson reports whether a request will fail until somebody changes the config, an object, a policy or a right.
+// needsPerson reports whether a request will fail until someone changes the config, an object, a policy or a right.
 func needsPerson(f apply.Failure) bool {
 	switch f.Reason {
 	case apply.ReasonForbidden, apply.ReasonUnauthorized, apply.ReasonNamespaceNotFound, apply.ReasonKindNotServed, apply.ReasonAlreadyExists:

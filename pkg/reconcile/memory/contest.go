@@ -35,7 +35,7 @@ func (c Contest) followsChange(cause canonical.Sum, what string) bool {
 }
 
 // settled reports whether the last write lasted so long that counting starts again. If the same is to be written once more,
-// somebody undid it, which may take a while. If something else is to be written, our own write may have caused it: that shows at
+// someone undid it, which may take a while. If something else is to be written, our own write may have caused it: that shows at
 // once, and what comes later is only progress.
 func (c Contest) settled(what string, s Spacing, now time.Time) bool {
 	calm := 2 * s.maxDelay

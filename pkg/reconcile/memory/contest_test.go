@@ -49,7 +49,7 @@ func TestContest(t *testing.T) {
 	}
 }
 
-// TestContestEnds: what settled once begins anew, and progress that takes its time is no contest.
+// TestContestEnds: what settled once begins again, and progress that takes its time does not count as a contest.
 func TestContestEnds(t *testing.T) {
 	t.Parallel()
 	s := Spacing{5 * time.Second, 5 * time.Minute}
@@ -89,7 +89,7 @@ func TestRemovalsAreBounded(t *testing.T) {
 	}
 }
 
-// TestManyRemovalsAreContested: whoever makes very many objects anew is not followed faster than whoever makes one anew.
+// TestManyRemovalsAreContested: whoever makes very many objects again is not followed faster than whoever makes one again.
 func TestManyRemovalsAreContested(t *testing.T) {
 	t.Parallel()
 	var r Removals

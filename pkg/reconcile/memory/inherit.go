@@ -10,7 +10,7 @@ type Successor struct {
 }
 
 // Inherit takes over what an ended session knows, by downstream, about its writes and about which objects are ours. A count may have
-// rendered the desired state already; what it found may be from before the last writes, of which no event tells any more. Nobody works on
+// rendered the desired state already; what it found may be from before the last writes, which no event shows any more. Nobody works on
 // either; events may still come in, for old too.
 func (m *Upstreams) Inherit(old *Upstreams, successors []Successor) {
 	for ref, before := range old.by {

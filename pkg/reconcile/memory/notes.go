@@ -26,7 +26,7 @@ type Notes struct {
 	HeldByObserve []string
 	// Waiting delays checks of what is being deleted, about which no event may come.
 	Waiting Retry
-	// Left are the objects that stood at no target the last time.
+	// Left are the objects that were at no target the last time.
 	Left []Witness
 	// marks are by the uid of an object whose owner annotation names another upstream.
 	marks map[types.UID]*Mark

@@ -25,7 +25,7 @@ type Object struct {
 	baseline Rare[baseline]
 }
 
-// slot says which of the upstream's desired objects a part of the memory is about: the one of a downstream, wherever it stands, or
+// slot says which of the upstream's desired objects a part of the memory is about: the one of a downstream, wherever it is, or
 // the one at a place of a downstream with several objects.
 type slot struct {
 	downstream int

@@ -53,7 +53,7 @@ func TestResponseCountsUntilItsWatchCatchesUp(t *testing.T) {
 }
 
 // A response that no longer counts is dropped by whoever decides without it, so that the event of its object is not an echo of a write that
-// somebody has decided about.
+// someone has decided about.
 func TestEventOfAResponseThatNoLongerCounts(t *testing.T) {
 	live := &drift.Live{Identity: drift.Identity{UID: "u", Namespace: "ns", Name: "a", ResourceVersion: "7"}}
 	now, up := time.Now(), operator.Ref{Namespace: "ns", Name: "up"}

@@ -5,7 +5,7 @@ import (
 )
 
 // Witness says that the object of a uid at a place is the upstream's own: the status records it, or this process has made it or found
-// it to be its own. It holds although somebody has removed the object's owner marks.
+// it to be its own. It holds although someone has removed the object's owner marks.
 type Witness struct {
 	Place
 	UID types.UID

@@ -17,7 +17,7 @@ type Cache interface {
 	Upstream(ref operator.Ref) (*unstructured.Unstructured, error)
 	// UpstreamUID is its uid; empty if there is none.
 	UpstreamUID(ref operator.Ref) types.UID
-	// Excludes reports whether there is an object of that name that watch.matchConditions exclude: it is no upstream.
+	// Excludes reports whether there is an object of that name that watch.matchConditions exclude: it is not an upstream.
 	Excludes(ref operator.Ref) bool
 	// HasApplied reports whether a field manager has applied it, or its status.
 	HasApplied(ref operator.Ref, manager string) bool

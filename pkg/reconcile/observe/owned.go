@@ -178,7 +178,7 @@ func (st *State) withWitnessed(owned [][]*drift.Live) [][]*drift.Live {
 		if live == nil || live.UID != w.UID || marks.Marked(live, up) || marks.OwnedByOther(live, up) || st.Memory.IsNotOurs(w.UID, st.Began) {
 			continue
 		}
-		// Whoever may write the status must not name an object that never was ours.
+		// Anyone who may write the status must not name an object that never was ours.
 		if live.Hash == "" && len(st.Pipeline.Config.Conventions.Labels) == 0 {
 			continue
 		}

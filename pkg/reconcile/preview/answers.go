@@ -98,7 +98,7 @@ func (t *dryRun) previewRecreate(ctx context.Context, at apply.Target, o operato
 	t.changes[o.Object], t.after[o.Object] = c, t.assumedLive(o, c.Document, in)
 }
 
-// previewRefused is about a write that failed. If the failure says nothing about the write itself, the decision stands, and its
+// previewRefused is about a write that failed. If the failure says nothing about the write itself, the decision is kept, and its
 // consequences are worked out without a response.
 func (t *dryRun) previewRefused(at apply.Target, o operator.Outcome, in operator.Input) bool {
 	i := o.Object
@@ -120,7 +120,7 @@ func (t *dryRun) previewRefused(at apply.Target, o operator.Outcome, in operator
 	if o.Live == nil {
 		c.After = &unstructured.Unstructured{Object: c.Document}
 		if apply.Classify(t.answers.Error(at)).Reason == apply.ReasonNamespaceNotFound && !t.makesNamespace(at.Namespace) {
-			return false // it replaces nothing before somebody else makes the namespace
+			return false // it replaces nothing before someone else makes the namespace
 		}
 	}
 	if t.after[i] = t.assumedLive(o, c.Document, in); o.Live == nil {
@@ -143,7 +143,7 @@ func (t *dryRun) makesNamespace(name string) bool {
 	})
 }
 
-// inconclusive says why a refused dry run tells nothing about the write; empty if it does.
+// inconclusive says why a refused dry run says nothing about the write; empty if it does.
 func inconclusive(err error, at apply.Target) string {
 	switch f := apply.Classify(err); {
 	case err == nil:
@@ -161,7 +161,7 @@ func inconclusive(err error, at apply.Target) string {
 // documentFor is what would be sent.
 func (t *dryRun) documentFor(o operator.Outcome, in operator.Input) map[string]any {
 	if o.Action == operator.ActionDelete {
-		o.Live = nil // the new one begins anew
+		o.Live = nil // the new one begins again
 	}
 	doc, err := t.DocumentOf(in.Desired, o.Object, o.Live)
 	if err != nil {

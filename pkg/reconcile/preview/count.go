@@ -40,7 +40,7 @@ func Count(ctx context.Context, r *attempt.Attempt, d operator.Decision) (operat
 }
 
 // WithRecreations is a decision that knows which updates delete their object: with updatePolicy Recreate, a dry run of each
-// update tells.
+// update shows it.
 func WithRecreations(ctx context.Context, r *attempt.Attempt, d operator.Decision) operator.Decision {
 	var in operator.Input
 	found := false
@@ -91,7 +91,7 @@ func wouldRepair(ctx context.Context, r *attempt.Attempt, o operator.Outcome) bo
 
 // findUncached reads objects that the caches do not show and a create would meet. What the status records at a target may have
 // lost the labels of the watch, as after a change of the config's; if the status records nothing, or another owner's object may
-// be adopted, only reading the target tells. It reports whether any was found.
+// be adopted, only reading the target shows it. It reports whether any was found.
 func findUncached(ctx context.Context, r *attempt.Attempt, d operator.Decision) bool {
 	found, recorded, records := false, r.Recorded(), r.Pipeline.TrustsStatus()
 	for k, o := range d.Outcomes {

@@ -13,7 +13,7 @@ import (
 )
 
 // ReadRecorded reads the objects that are remembered and the cache does not have: a cache may lag, and what is missed here
-// is orphaned forever. Only an object with this upstream's owner mark is ours to clean up; one that somebody else created under
+// is orphaned forever. Only an object with this upstream's owner mark is ours to clean up; one that someone else created under
 // the name has another uid.
 func (r *Reader) ReadRecorded(ctx context.Context, known []operator.Owned) ([]operator.Owned, error) {
 	var more []operator.Owned

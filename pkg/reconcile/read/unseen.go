@@ -18,7 +18,7 @@ func (r *Reader) FindUnseen(ctx context.Context) bool {
 	return r.findMade(ctx) || found
 }
 
-// findRecorded is findUnseen for those that are remembered at a place that is no target: the cache may lag, or they have lost the labels of
+// findRecorded is findUnseen for those that are remembered at a place that is not a target: the cache may lag, or they have lost the labels of
 // the watch, or their kind is not watched. What they come after stays, also while nobody knows what is wanted of them.
 func (r *Reader) findRecorded(ctx context.Context) (found bool) {
 	for _, w := range r.Witnesses(r.Recorded()) {

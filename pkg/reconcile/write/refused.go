@@ -60,7 +60,7 @@ func (w *Writer) logRefused(f apply.Failure) {
 }
 
 // rememberRefused remembers what was refused by that definition, so that it is not tried in each reconciliation. What admission
-// denied is tried again later: nobody tells when a policy or webhook changes.
+// denied is tried again later: nothing shows when a policy or webhook changes.
 func (w *Writer) rememberRefused(refused report.RefusedFields, definition int, denied bool) {
 	if denied {
 		refused, w.HasFailed = report.RefusedFields{}, true

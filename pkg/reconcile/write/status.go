@@ -53,7 +53,7 @@ func (w *Writer) WriteReport(ctx context.Context, report report.Report, cause fu
 	w.Log.V(1).Info("status written", "upstream", w.Ref.String(), "reason", report.Verdict.Reason)
 	w.OnReport(report)
 	w.Memory.Contests.Edit().Status.Write(because, statusDigest(w.Pipeline.Settings, report.Status), w.spacing(), w.Began)
-	// The response may contain somebody else's change: then the event about it must be handled.
+	// The response may contain someone else's change: then the event about it must be handled.
 	w.Upstream = WithoutManagedFields(resp)
 	complete := w.Memory.IsRenderedFrom(w.ReadableDigest(w.Pipeline.ReadsStatus))
 	if complete {
