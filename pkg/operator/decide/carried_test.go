@@ -15,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/health"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // secretPipeline is a pipeline of Secrets, each with a generated password.
@@ -157,6 +158,8 @@ func TestDroppedKeys(t *testing.T) {
 		{"a generated key was replaced by two", hash, []string{"old", "user"}, true, false, 1, 2, "data.old goes, which nothing gives any more"},
 		{"generated was removed", hash, []string{"old", "password", "user"}, false, false, 0, 2, "data.old goes, which nothing gives any more"},
 		{"two keys were renamed", hash, []string{"old", "older", "user"}, true, false, 0, 2, "data.old, data.older goes"},
+		{"a generated key was renamed, and the upstream edited before that was done", other, []string{"old", "user"}, true, false, 0, 1,
+			"a new random value for data.password: data.old goes, which nothing gives any more"},
 		{"the upstream was edited, which may remove what it gives", other, []string{"old", "password", "user"}, false, false, 0, 1, ""},
 		{"another value", other, []string{"password", "user"}, false, false, 0, 2, ""},
 		{"a generated key and the Secret were renamed", other, []string{"old", "user"}, true, true, 0, 2,
@@ -182,5 +185,18 @@ func TestDroppedKeys(t *testing.T) {
 		if (o.Action == operator.ActionCreate) != row.renamed || (row.lost == "") != (o.LostValues == "") || !strings.Contains(o.LostValues, row.lost) || !strings.Contains(o.Message, row.lost) {
 			t.Errorf("%s: %s, %q is lost: %s", row.reason, o.Action, o.LostValues, o.Message)
 		}
+	}
+}
+
+// TestLeftoversAsTheirWatchSeesThem: two downstreams of one kind see each object of the other, without what their own config leaves out. What a
+// Secret is compared by comes from the watch of its own downstream.
+func TestLeftoversAsTheirWatchSeesThem(t *testing.T) {
+	p := secretPipeline(2, false)
+	byFirst, byOwn := ourLive(), ourLive()
+	byOwn.Secret = &drift.Secret{Content: canonical.Digest("own")}
+	recorded := p.RecordAt(p.Downstreams[1].Downstream, operator.RefOf(byOwn), byOwn.UID, "", "")
+	left := decide.Leftovers(p.Settings, upstreamUID, nil, [][]*drift.Live{{byFirst}, {byOwn}}, []status.Recorded{recorded}, map[types.UID]int{byOwn.UID: 1})
+	if len(left) != 1 || left[0].Downstream != 1 || left[0].Live != byOwn {
+		t.Errorf("left over is %+v", left)
 	}
 }

@@ -164,6 +164,9 @@ func Leftovers(s *operator.Settings,
 				continue
 			}
 			seen[live.UID] = true
+			if k := slices.IndexFunc(owned[home], func(o *drift.Live) bool { return o.UID == live.UID }); k >= 0 {
+				live = owned[home][k] // as its own watch sees it: another one leaves out other fields
+			}
 			left = append(left, operator.Owned{Downstream: home, Live: live, Recorded: certain || isKnown,
 				Certain: certain || soleOfKind(s, i) && (s.NameKey() == "" || s.Downstreams[home].OwnsFields())})
 		}
