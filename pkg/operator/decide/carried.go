@@ -84,8 +84,8 @@ func justForgotten(s *operator.Settings, in operator.Input, d *operator.Downstre
 // without them. A value whose key was renamed moves, if nothing else has changed.
 func droppedKeys(s *operator.Settings, in operator.Input, o operator.Outcome, replaced []*drift.Live) (goes []string) {
 	d, w := s.Downstreams[o.Downstream], &in.Desired.Objects[o.Object]
-	if w.Secret == nil || s.EditedSince(in.Upstream) && !getsGenerated(d, o) {
-		return nil // the edit may remove what the upstream gives; but not a key in whose place the config has a generated one
+	if w.Secret == nil || mayDropByEdit(s, in, o) {
+		return nil
 	}
 	if o.Action == operator.ActionApply && o.Live != nil && !o.Theirs {
 		replaced = append(replaced, o.Live)
@@ -106,6 +106,11 @@ func droppedKeys(s *operator.Settings, in operator.Input, o operator.Outcome, re
 		return nil // see RenamedKey
 	}
 	return goes
+}
+
+// mayDropByEdit reports whether an edit of the upstream may remove keys that it gave: not one in whose place the config has a generated one.
+func mayDropByEdit(s *operator.Settings, in operator.Input, o operator.Outcome) bool {
+	return s.EditedSince(in.Upstream) && !getsGenerated(s.Downstreams[o.Downstream], o)
 }
 
 // newValue is what previews and events call a generated value that replaces a lost one.
