@@ -108,7 +108,8 @@ func droppedKeys(s *operator.Settings, in operator.Input, o operator.Outcome, re
 	return goes
 }
 
-// mayDropByEdit reports whether an edit of the upstream may remove keys that it gave: not one in whose place the config has a generated one.
+// mayDropByEdit reports whether an edit of the upstream may remove keys that it gave: not one in whose place the config has a generated
+// one.
 func mayDropByEdit(s *operator.Settings, in operator.Input, o operator.Outcome) bool {
 	return s.EditedSince(in.Upstream) && !getsGenerated(s.Downstreams[o.Downstream], o)
 }
