@@ -37,7 +37,7 @@ var mutants = []mutant{
 	{"what is not wanted any more goes at once", "pkg/operator/decide/used.go",
 		"; user != \"\" {", "; user != \"\" && false {"},
 	{"what was released counts as gone", "pkg/reconcile/act/actor.go",
-		"	a.Memory.NoteReleased(o.Downstream, live, a.Now)", "	a.Memory.NoteGone(live.UID, a.Now)"},
+		"	a.Memory.NoteReleased(o.Downstream, a.Settings.Downstreams[o.Downstream].View.Live(obj), a.Now)", "	a.Memory.NoteGone(o.UID, a.Now)"},
 	{"a leader writes after the renew deadline", "pkg/leadership/tenure.go",
 		"return t.renewals > 0 && (t.ended != nil || ", "return false && (t.ended != nil || "},
 }

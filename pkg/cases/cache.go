@@ -109,7 +109,7 @@ func (c *cache) objects(i int, keep func(*drift.Live) bool) []*drift.Live {
 		if !d.Selector.AsSelector().Matches(labels.Set(u.GetLabels())) {
 			continue
 		}
-		if live, err := d.View.Live(u); err == nil && keep(live) {
+		if live := d.View.Live(u); keep(live) {
 			list = append(list, live)
 		}
 	}

@@ -110,7 +110,7 @@ func init() {
 			return text(t, projection)
 		},
 		"facts": func(t *testing.T, c comparison) string {
-			l := must.Get(c.view.Live(c.live)).In(t)
+			l := c.view.Live(c.live)
 			var b strings.Builder
 			fmt.Fprintf(&b, "managed: %v\nco-owned: %v\nextra: %v\ndeleting: %v\n", l.Managed, l.CoOwned, l.Extra, l.Deleting)
 			if c.desired != nil {
@@ -122,7 +122,7 @@ func init() {
 			return b.String()
 		},
 		"kept.yaml": func(t *testing.T, c comparison) string {
-			l := must.Get(c.view.Live(c.live)).In(t)
+			l := c.view.Live(c.live)
 			return text(t, l.Kept)
 		},
 	}

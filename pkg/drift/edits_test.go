@@ -153,9 +153,7 @@ func (o *edited) make(doc map[string]any) bool {
 		return false
 	}
 	o.live = live
-	if o.base, err = o.view.Live(live); err != nil {
-		o.t.Fatal(err)
-	}
+	o.base = o.view.Live(live)
 	return !o.base.Extra // otherwise the API server has added keys
 }
 
@@ -209,7 +207,7 @@ func (o *edited) inSync(l *drift.Live) bool {
 // checkEdit fails if the digest contradicts the API server. It returns whether the edit is drift.
 func (o *edited) checkEdit(at place, what string, after *unstructured.Unstructured) bool {
 	o.t.Helper()
-	l := must.Get(o.view.Live(after)).In(o.t)
+	l := o.view.Live(after)
 	if o.inSync(l) {
 		would, err := o.client.DryRunApply(o.t.Context(), o.target, l.UID, o.desired)
 		if err != nil {

@@ -75,7 +75,7 @@ func TestClaim(t *testing.T) {
 func TestShape(t *testing.T) {
 	const owned = `{"f:a": {}, "f:b": {"f:image": {}, "f:type": {}}}`
 	shape := func(spec, ours string) uint32 {
-		l := must.Get((&drift.View{Manager: manager}).Live(owning(t, spec, ours, `{"f:other": {}}`))).In(t)
+		l := (&drift.View{Manager: manager}).Live(owning(t, spec, ours, `{"f:other": {}}`))
 		return l.Shape
 	}
 	first := shape(`{a: x, b: {image: "i:1", type: A}}`, owned)

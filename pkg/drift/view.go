@@ -1,7 +1,6 @@
 package drift
 
 import (
-	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -135,13 +134,5 @@ func (v *View) Transform() func(any) (any, error) {
 	}
 }
 
-// errNothing is an internal error.
-var errNothing = errors.New("reading a live object: it is nil")
-
-// Live returns what the view keeps of u. It fails only if u is nil: any object has a Live. The result shares no memory with u.
-func (v *View) Live(u *unstructured.Unstructured) (*Live, error) {
-	if u == nil || u.Object == nil {
-		return nil, errNothing
-	}
-	return v.live(u), nil
-}
+// Live returns what the view keeps of u. The result shares no memory with u.
+func (v *View) Live(u *unstructured.Unstructured) *Live { return v.live(u) }

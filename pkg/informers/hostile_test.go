@@ -132,7 +132,7 @@ func TestViewSeesWhatFilterMade(t *testing.T) {
 					written := object("a", "2", true)
 					written.SetOwnerReferences(nil)
 					written.SetAnnotations(map[string]string{view.OwnerAnnotation: "n/b/other", view.Previous.OwnerAnnotation: "n/c/old"})
-					live := must.Get(view.Live(written)).In(t)
+					live := view.Live(written)
 					e, shown := f.event(watch.Event{Type: kind, Object: decodeWith(t, kept.ObjectCodec{}, textOf(t, written))}, nil, false)
 					if shown {
 						made := must.Get(view.Transform()(e.Object)).In(t)

@@ -51,7 +51,7 @@ func (r *Renderer) wantsBefore(upstream *unstructured.Unstructured, in Inputs) (
 }
 
 // EarlierBeforeLive is the live object of an earlier deletion.before, with what says whether it has finished.
-func (r *Renderer) EarlierBeforeLive(obj *unstructured.Unstructured) (*drift.Live, error) {
+func (r *Renderer) EarlierBeforeLive(obj *unstructured.Unstructured) *drift.Live {
 	v := BeforeView(r.Settings, "status", "conditions")
 	return v.Live(obj)
 }

@@ -134,7 +134,8 @@ func (a *Actor) resolveExisting(ctx context.Context, outcome *operator.Outcome, 
 		case err == nil:
 			a.reportApplied(o, nil, resp)
 			a.countWrite(o.Object, a.In.Desired.Objects[o.Object].Hash)
-			return a.rememberResponse(o.Object, resp)
+			a.rememberResponse(o.Object, resp)
+			return nil
 		case !errors.Is(err, apply.ErrReplaced) && !errors.Is(err, apply.ErrGone):
 			return err
 		}
@@ -143,9 +144,7 @@ func (a *Actor) resolveExisting(ctx context.Context, outcome *operator.Outcome, 
 	if err != nil {
 		return err // also if it has just gone: that is retried like any other failure
 	}
-	if err := a.rememberResponse(o.Object, live); err != nil {
-		return err
-	}
+	a.rememberResponse(o.Object, live)
 	a.Memory.ConfirmCreated(func(m memory.Place) bool {
 		return m == memory.At(i, o.Target) && !a.Memory.CreatedByUs(o.Object, a.Upstream.GetUID())
 	})
@@ -164,21 +163,15 @@ func (a *Actor) unreadHash(o operator.Outcome, rec *status.Recorded) (hash strin
 }
 
 // rememberResponse remembers an object as the API server returned it.
-func (a *Actor) rememberResponse(k int, obj *unstructured.Unstructured) error {
-	live, err := a.LiveOf(a.Settings.Downstreams[a.In.Desired.Objects[k].Downstream], obj)
-	if err == nil {
-		a.Memory.Remember(k, live, a.Now)
-	}
-	return err
+func (a *Actor) rememberResponse(k int, obj *unstructured.Unstructured) {
+	a.Memory.Remember(k, a.LiveOf(a.Settings.Downstreams[a.In.Desired.Objects[k].Downstream], obj), a.Now)
 }
 
 // LiveOf views an object that a request returned: no watch may show it.
-func (a *Actor) LiveOf(d *operator.Downstream, obj *unstructured.Unstructured) (*drift.Live, error) {
-	live, err := d.View.Live(obj)
-	if err == nil {
-		live.Unselected = !d.Selector.AsSelector().Matches(labels.Set(obj.GetLabels())) || a.LacksShard(obj.GetLabels())
-	}
-	return live, err
+func (a *Actor) LiveOf(d *operator.Downstream, obj *unstructured.Unstructured) *drift.Live {
+	live := d.View.Live(obj)
+	live.Unselected = !d.Selector.AsSelector().Matches(labels.Set(obj.GetLabels())) || a.LacksShard(obj.GetLabels())
+	return live
 }
 
 // remove deletes an object of ours.
@@ -221,7 +214,8 @@ func (a *Actor) release(ctx context.Context, o operator.Outcome) error {
 			return notWithdrawn(o, err)
 		}
 		a.Released(o)
-		return a.noteReleased(o, left)
+		a.noteReleased(o, left)
+		return nil
 	}
 	live, err := a.Client.Get(ctx, t)
 	if errors.Is(err, apply.ErrGone) || (err == nil && live.GetUID() != o.UID) {
@@ -235,7 +229,8 @@ func (a *Actor) release(ctx context.Context, o operator.Outcome) error {
 		return err
 	}
 	a.Released(o)
-	return a.noteReleased(o, live)
+	a.noteReleased(o, live)
+	return nil
 }
 
 // notWithdrawn adds to a refusal to remove our fields, as from an object that is immutable by now, what a person can do about it.
@@ -257,27 +252,20 @@ func (a *Actor) noteDeleted(o operator.Outcome, answer apply.Deletion) {
 	}
 	live := *o.Live
 	if answer.Terminating != nil {
-		if shown, err := a.Settings.Downstreams[o.Downstream].View.Live(answer.Terminating); err == nil {
-			live = *shown
-		}
+		live = *a.Settings.Downstreams[o.Downstream].View.Live(answer.Terminating)
 	}
 	live.Deleting = true
 	a.Memory.NoteDeleting(o.Downstream, &live, a.Now)
 }
 
 // noteReleased remembers an object that was released, as the API server returned it; nil: it is gone.
-func (a *Actor) noteReleased(o operator.Outcome, obj *unstructured.Unstructured) error {
+func (a *Actor) noteReleased(o operator.Outcome, obj *unstructured.Unstructured) {
 	a.noteRemoved(o)
 	if obj == nil || a.Client.Dry() {
 		a.Memory.NoteGone(o.UID, a.Now)
-		return nil
+		return
 	}
-	live, err := a.Settings.Downstreams[o.Downstream].View.Live(obj)
-	if err != nil {
-		return err
-	}
-	a.Memory.NoteReleased(o.Downstream, live, a.Now)
-	return nil
+	a.Memory.NoteReleased(o.Downstream, a.Settings.Downstreams[o.Downstream].View.Live(obj), a.Now)
 }
 
 // noteRemoved counts that an object was deleted or released, which does not belong to the upstream from now on.

@@ -66,7 +66,8 @@ func (a *Actor) apply(ctx context.Context, o operator.Outcome) error {
 		if err != nil {
 			return err
 		}
-		return a.rememberResponse(o.Object, live)
+		a.rememberResponse(o.Object, live)
+		return nil
 	case err != nil:
 		return a.refused(ctx, o, doc, err)
 	}
@@ -80,17 +81,13 @@ func (a *Actor) apply(ctx context.Context, o operator.Outcome) error {
 func (a *Actor) rememberApplied(ctx context.Context, o operator.Outcome, resp *unstructured.Unstructured, doc map[string]any) error {
 	i := o.Downstream
 	d := a.Settings.Downstreams[i]
-	live, err := d.View.Live(resp)
-	if err != nil {
-		return err
-	}
+	live := d.View.Live(resp)
 	if extras := extras(a.Settings, i, live, resp, doc, o.State == operator.StateCreate); len(extras) > 0 {
+		var err error
 		if resp, err = a.Client.Null(ctx, a.target(i, o.Target), live.UID, live.ResourceVersion, extras); err != nil {
 			return err
 		}
-		if live, err = d.View.Live(resp); err != nil {
-			return err
-		}
+		live = d.View.Live(resp)
 	}
 	a.Memory.NoteRegained(live.UID)
 	a.Memory.Remember(o.Object, live, a.Now)

@@ -21,10 +21,7 @@ func (a *Actor) compareByDryRun(ctx context.Context, o operator.Outcome) error {
 	if err != nil {
 		return err
 	}
-	would, err := a.Settings.Downstreams[i].View.Live(resp)
-	if err != nil {
-		return err
-	}
+	would := a.Settings.Downstreams[i].View.Live(resp)
 	same := would.P == o.Live.P && would.Hash == o.Live.Hash && !o.Live.Extra
 	t := a.Memory.Object(o.Object)
 	if t.SetDryRun(o.Live, a.In.Desired.Objects[o.Object].Hash, same); same {
@@ -53,11 +50,7 @@ func (a *Actor) Compare(ctx context.Context, o operator.Outcome) bool {
 		return false // an event will follow
 	}
 	taken := apply.WithFieldsTakenOver(obj, a.Settings.Config.Conventions.FieldManager, view.TakeoverManagers())
-	live, err := view.Live(taken)
-	if err != nil {
-		return false
-	}
-	doc, err := a.Document(o.Object, live)
+	doc, err := a.Document(o.Object, view.Live(taken))
 	if err != nil {
 		return false
 	}
@@ -81,9 +74,9 @@ func (a *Actor) WouldStay(ctx context.Context, o operator.Outcome) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	would, err := view.Live(resp)
-	if err != nil || would.P != live.P || would.Hash != live.Hash {
-		return false, err
+	would := view.Live(resp)
+	if would.P != live.P || would.Hash != live.Hash {
+		return false, nil
 	}
 	extras := extras(a.Settings, i, would, resp, doc, false)
 	if len(extras) == 0 {
@@ -92,6 +85,5 @@ func (a *Actor) WouldStay(ctx context.Context, o operator.Outcome) (bool, error)
 	if resp, err = a.Client.DryRunNull(ctx, at, live.UID, resp.GetResourceVersion(), extras); err != nil {
 		return false, err
 	}
-	would, err = view.Live(resp)
-	return err == nil && would.P == live.P, err
+	return view.Live(resp).P == live.P, nil
 }

@@ -30,11 +30,8 @@ func (a *Actor) readGenerated(ctx context.Context, o operator.Outcome, obj *unst
 			return o, nil, apply.ErrGone
 		}
 	}
-	live, err := d.View.Live(obj)
-	if err == nil {
-		o.Live = live
-	}
-	return o, obj, err
+	o.Live = d.View.Live(obj)
+	return o, obj, nil
 }
 
 // KeepGenerated keeps the generated values of an object that is being deleted, or about to be, for the one that will have its name. They

@@ -36,8 +36,8 @@ func (a *Actor) takeOverFields(ctx context.Context, o operator.Outcome) (operato
 	case err != nil:
 		return o, nil, err
 	}
-	o.Live, err = view.Live(obj)
-	return o, obj, err
+	o.Live = view.Live(obj)
+	return o, obj, nil
 }
 
 // extras lists what an apply left on an object and must be removed: keys that others added to exclusive fields, and previous
@@ -96,7 +96,8 @@ func (a *Actor) replaceMarks(ctx context.Context, o operator.Outcome) error {
 	a.Memory.Object(o.Object).SetUID(resp.GetUID(), o.Target)
 	a.countWrite(o.Object, a.In.Desired.Objects[o.Object].Hash)
 	a.Updated(o, nil)
-	return a.rememberResponse(o.Object, resp)
+	a.rememberResponse(o.Object, resp)
+	return nil
 }
 
 // markOwner puts the owner annotation of an object in the place of its owner reference.
@@ -123,9 +124,6 @@ func (a *Actor) markOwner(ctx context.Context, o operator.Outcome) error {
 	} else {
 		a.Removals.Write(memory.At(o.Downstream, operator.RefOf(o.Live)), a.Spacing, a.Now)
 	}
-	live, err := a.LiveOf(a.Settings.Downstreams[o.Downstream], resp)
-	if err == nil {
-		a.Memory.RememberUnplaced(o.Downstream, live, a.Now)
-	}
-	return err
+	a.Memory.RememberUnplaced(o.Downstream, a.LiveOf(a.Settings.Downstreams[o.Downstream], resp), a.Now)
+	return nil
 }

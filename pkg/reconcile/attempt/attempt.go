@@ -77,7 +77,7 @@ func New(s Session, writes write.Session, st *observe.State, begun bool) *Attemp
 	st.AcquireSlot = func() error { return a.acquire(st.Memory) }
 	reader := &read.Reader{State: st, API: s.Client, Lookup: s.Kinds, Fail: a.failWith}
 	reader.FailureOf = func(downstream int) *operator.Failure { return a.Failures[st.Memory.Desired().First(downstream)] }
-	reader.LiveOf = func(d *operator.Downstream, obj *unstructured.Unstructured) (*drift.Live, error) {
+	reader.LiveOf = func(d *operator.Downstream, obj *unstructured.Unstructured) *drift.Live {
 		return a.Actor(operator.Input{}).LiveOf(d, obj)
 	}
 	reader.FailUpstream = func(doing string, err error) {

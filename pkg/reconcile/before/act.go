@@ -77,9 +77,7 @@ func (j *Job) create(ctx context.Context, o operator.Outcome, in operator.Input)
 	case err != nil:
 		return err
 	}
-	if _, err := j.remember(resp); err != nil {
-		return err
-	}
+	j.remember(resp)
 	m.Made, m.Occupied = resp.GetUID(), operator.Ref{}
 	j.OnCreated(o)
 	return nil
@@ -93,10 +91,10 @@ func (j *Job) free(ctx context.Context, live *drift.Live) error {
 		return err
 	case resp == nil, resp.GetDeletionTimestamp() != nil && len(resp.GetFinalizers()) == 0:
 		j.Memory.Before.Edit().IsGone = true
-		return nil
+	default:
+		j.remember(resp)
 	}
-	_, err = j.remember(resp)
-	return err
+	return nil
 }
 
 // RemoveFinalizer removes our finalizer from a deletion.before object and returns the object as stored; nil if it is gone.

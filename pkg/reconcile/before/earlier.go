@@ -33,11 +33,11 @@ func (j *Job) GatherEarlier(ctx context.Context) (f operator.BeforeFacts, err er
 	if obj == nil {
 		return f, err
 	}
-	f.Live, err = j.Pipeline.EarlierBeforeLive(obj)
-	if err == nil && f.Record.UID == "" && !marks.MadeForDeletion(f.Live, j.Upstream.GetUID()) {
+	f.Live = j.Pipeline.EarlierBeforeLive(obj)
+	if f.Record.UID == "" && !marks.MadeForDeletion(f.Live, j.Upstream.GetUID()) {
 		f.Live = nil
 	}
-	return f, err
+	return f, nil
 }
 
 // ReleaseEarlier releases the object of an earlier deletion.before: the config changed in the middle of the deletion.

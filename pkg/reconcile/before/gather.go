@@ -156,17 +156,14 @@ func (j *Job) read(ctx context.Context, at operator.Ref) (*drift.Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	return j.remember(obj)
+	return j.remember(obj), nil
 }
 
 // remember remembers what a request for the object returned.
-func (j *Job) remember(obj *unstructured.Unstructured) (*drift.Live, error) {
-	live, err := j.Pipeline.Before.Object.View.Live(obj)
-	if err != nil {
-		return nil, err
-	}
+func (j *Job) remember(obj *unstructured.Unstructured) *drift.Live {
+	live := j.Pipeline.Before.Object.View.Live(obj)
 	j.Memory.RememberBefore(live, j.Began)
-	return live, nil
+	return live
 }
 
 // Target is the target of requests for the object at a place.

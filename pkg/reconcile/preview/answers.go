@@ -45,10 +45,7 @@ func (t *dryRun) readAnswers(ctx context.Context, d operator.Decision, in operat
 func (t *dryRun) accepted(o operator.Outcome, answer *unstructured.Unstructured, in operator.Input) {
 	c := t.change(o, ActionOf(o))
 	c.Document = t.documentFor(o, in)
-	live, err := t.Pipeline.Downstreams[o.Downstream].View.Live(answer)
-	if err != nil {
-		return // there is an answer, so there is an object
-	}
+	live := t.Pipeline.Downstreams[o.Downstream].View.Live(answer)
 	live.NeedsTakeover, live.HasPreviousNames = false, false
 	c.After = answer
 	t.after[o.Object], t.changes[o.Object] = live, c
@@ -174,10 +171,7 @@ func (t *dryRun) documentFor(o operator.Outcome, in operator.Input) map[string]a
 func (t *dryRun) assumedLive(o operator.Outcome, doc map[string]any, in operator.Input) *drift.Live {
 	u := (&unstructured.Unstructured{Object: doc}).DeepCopy()
 	u.SetUID(o.UID)
-	live, err := t.Pipeline.Downstreams[o.Downstream].View.Live(u)
-	if err != nil {
-		live = &drift.Live{}
-	}
+	live := t.Pipeline.Downstreams[o.Downstream].View.Live(u)
 	w := in.Desired.Objects[o.Object]
 	live.Namespace, live.Name = w.Target.Namespace, w.Target.Name
 	live.P, live.Hash, live.Managed, live.Extra = w.Sum, w.Hash, true, false

@@ -26,7 +26,7 @@ type Reader struct {
 	API    *apply.Client
 	Lookup Kinds
 	// LiveOf views an object that a request returned.
-	LiveOf func(d *operator.Downstream, obj *unstructured.Unstructured) (*drift.Live, error)
+	LiveOf func(d *operator.Downstream, obj *unstructured.Unstructured) *drift.Live
 	// Fail records a failed request for an object, FailUpstream one for the upstream itself. FailureOf is the failure of what is done for a
 	// downstream and no single object of the desired state.
 	Fail         func(o operator.Outcome, f apply.Failure)
@@ -67,10 +67,7 @@ func (r *Reader) ReadLive(ctx context.Context, i int, at operator.Ref) (*drift.L
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.LiveOf(r.Pipeline.Downstreams[i].Downstream, obj)
-	if err != nil {
-		return nil, err
-	}
+	found := r.LiveOf(r.Pipeline.Downstreams[i].Downstream, obj)
 	r.FindNamed(ctx, found, true)
 	return r.Memory.Notes.Get().WithMark(found), nil
 }
