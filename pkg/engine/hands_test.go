@@ -11,7 +11,7 @@ import (
 // conditions and records. Each deletes, or releases, what it has made, once.
 func TestUpstreamsChangeHands(t *testing.T) {
 	t.Parallel()
-	for _, row := range []struct{ policy, selector string }{{"Delete", "labelSelector"}, {"Orphan", "labelSelector"}, {"Delete", "namespaceSelector"}} {
+	for _, row := range []struct{ policy, selector string }{{"Delete", "labelSelector"}, {"Orphan", "labelSelector"}, {"Delete", "namespaceSelector"}, {"Orphan", "namespaceSelector"}} {
 		for _, processes := range []int{1, 2} {
 			t.Run(fmt.Sprint(row.policy, " ", row.selector, " ", processes), bubbled(func(t *testing.T) {
 				testChangeOfHands(t, row.policy, row.selector, processes)

@@ -19,7 +19,9 @@ func (st *State) OwnedByDownstream() [][]*drift.Live {
 	uid, cached := st.Upstream.GetUID(), func(at memory.Place) *drift.Live { return st.Cache.Live(at.Downstream, at.At) }
 	owned := st.Memory.Unshown(len(st.Pipeline.Downstreams), cached, st.Began)
 	for i := range owned {
-		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool { return !marks.Marked(live, uid) })
+		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
+			return !marks.Marked(live, uid) || st.Memory.IsNotOurs(live.UID, st.Began) // another operator may have marked what we released
+		})
 		for _, live := range st.Cache.OwnedBy(i, uid) {
 			isShown := slices.ContainsFunc(owned[i], func(o *drift.Live) bool { return o.UID == live.UID })
 			if marks.Marked(live, uid) && !isShown && !st.Memory.HasLeft(live, st.Began) {
