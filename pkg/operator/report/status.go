@@ -108,3 +108,14 @@ func OwnConditions(s *operator.Settings, want map[string]any) map[string]any {
 	}
 	return out
 }
+
+// KeptConditions are the conditions in an upstream's status without those that want has no more; false if it has all of them.
+func KeptConditions(upstream *unstructured.Unstructured, want map[string]any) ([]any, bool) {
+	have, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
+	wanted, _ := want["conditions"].([]any)
+	typeOf := func(c any) any { m, _ := c.(map[string]any); return m["type"] }
+	kept := slices.DeleteFunc(slices.Clone(have), func(c any) bool {
+		return !slices.ContainsFunc(wanted, func(w any) bool { return typeOf(w) == typeOf(c) })
+	})
+	return kept, len(kept) < len(have)
+}

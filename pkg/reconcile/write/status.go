@@ -125,13 +125,33 @@ func (w *Writer) writeStatus(ctx context.Context, want map[string]any) (*unstruc
 	t, up := w.target(), w.Pipeline.Upstream
 	if w.Pipeline.Storable.Conditions == status.ConditionsKeyed {
 		own := report.OwnConditions(w.Pipeline.Settings, want)
-		resp, err := w.API.ApplyStatus(ctx, t, w.Upstream.GetAPIVersion(), w.Upstream.GetKind(), up.HasStatus, w.Upstream.GetUID(), own)
+		send := func() (*unstructured.Unstructured, error) {
+			return w.API.ApplyStatus(ctx, t, w.Upstream.GetAPIVersion(), w.Upstream.GetKind(), up.HasStatus, w.Upstream.GetUID(), own)
+		}
+		resp, err := send()
+		if w.removeConditions(ctx, want, err) {
+			resp, err = send()
+		}
 		if err != nil {
 			return nil, err
 		}
 		return w.withdrawStatus(ctx, t, resp)
 	}
 	return w.API.PatchStatus(ctx, t, up.HasStatus, w.Upstream.GetResourceVersion(), w.Upstream.GetUID(), want)
+}
+
+// removeConditions removes the conditions that want has no more, if an apply without them was refused and they are there: another manager that
+// has applied some of their fields, as an operator that has selected the upstream before, leaves the rest of them invalid.
+func (w *Writer) removeConditions(ctx context.Context, want map[string]any, refused error) bool {
+	kept, drops := report.KeptConditions(w.Upstream, want)
+	if refused == nil || !drops || act.Classify(refused, w.Pipeline.UpstreamWords).Reason != apply.ReasonRejected {
+		return false
+	}
+	up, err := w.API.PatchStatus(ctx, w.target(), w.Pipeline.Upstream.HasStatus, w.Upstream.GetResourceVersion(), w.Upstream.GetUID(), map[string]any{"conditions": kept})
+	if err == nil {
+		w.Upstream = WithoutManagedFields(up)
+	}
+	return err == nil
 }
 
 // ReportFailure counts and logs a failed request for the upstream itself, and takes over its Retry-After.
