@@ -49,7 +49,7 @@ func spaceFinalizer(s *operator.Settings, in operator.Input, out *operator.Decis
 	for k := range out.Outcomes {
 		o := &out.Outcomes[k]
 		switch {
-		case added && needsFinalizer(s, &in.Desired.Objects[k]):
+		case added && !isKept(*o) && needsFinalizer(s, &in.Desired.Objects[k]):
 			o.State, o.Action = operator.StateContested, operator.ActionNone
 			o.Message = fmt.Sprintf("another client keeps removing the finalizer %s from the upstream; it is added with growing delay",
 				s.Config.Conventions.Finalizer)

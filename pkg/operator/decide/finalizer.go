@@ -6,6 +6,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // finalizerAction asks for the finalizer where something exists, or is about to, that no owner reference cleans up, or that
@@ -14,52 +16,71 @@ func finalizerAction(s *operator.Settings, in operator.Input, out *operator.Deci
 	if s.Config.Conventions.Finalizer == "" && !in.HasPreviousFinalizer || s.HasRows() {
 		return operator.FinalizerLeave
 	}
-	if WouldLose(s, in) {
-		return operator.FinalizerAdd
-	}
-	for k, o := range out.Outcomes {
-		needs := needsFinalizer(s, &in.Desired.Objects[k])
-		switch {
-		case o.State == operator.StatePaused, o.State == operator.StateInvalid: // what exists is left alone, and so is what guards it
-			return operator.FinalizerLeave
-		case needs && in.HasFinalizer:
-			return operator.FinalizerLeave
-		case needs && o.State != operator.StateConflict: // which makes nothing, so it takes no finalizer
-			return operator.FinalizerAdd
-		}
-	}
 	heldBy := func(o operator.Outcome) bool { return s.HoldsDeletion() || !referenced(o.Live, in) }
-	if !in.HasFinalizer || inDoubt(in.Desired) || slices.ContainsFunc(out.Leftovers, heldBy) || mayKeepHolder(s, in) {
+	switch {
+	case !in.HasFinalizer && (isLeftBehind(s, in, out) || isWantedUnder(s, in, out)):
+		return operator.FinalizerAdd
+	case !in.HasFinalizer, isWantedUnder(s, in, out), inDoubt(in.Desired), slices.ContainsFunc(out.Outcomes, isKept),
+		slices.ContainsFunc(out.Leftovers, heldBy), mayKeepHolder(s, in):
 		return operator.FinalizerLeave
 	}
 	return operator.FinalizerRemove
 }
 
-// WouldLose reports whether the garbage collector would delete something with an upstream that has no finalizer, which the
-// config does not let go without more ado. That may be since the config has changed.
-func WouldLose(s *operator.Settings, in operator.Input) bool {
-	if in.HasFinalizer || s.Config.Conventions.Finalizer == "" {
-		return false
-	}
-	is := func(live *drift.Live, downstream int) bool {
-		return live != nil && referenced(live, in) &&
-			(s.HoldsDeletion() || s.Downstreams[downstream].Config.DeletionPolicy == config.DeletionOrphan)
-	}
-	for k, f := range in.Facts {
-		if is(f.Live, in.Desired.Objects[k].Downstream) {
+// isWantedUnder reports whether something is wanted that needs the finalizer. A conflict makes nothing, so it takes no finalizer.
+func isWantedUnder(s *operator.Settings, in operator.Input, out *operator.Decision) bool {
+	return slices.ContainsFunc(out.Outcomes, func(o operator.Outcome) bool {
+		return !isKept(o) && needsFinalizer(s, &in.Desired.Objects[o.Object]) && (in.HasFinalizer || o.State != operator.StateConflict)
+	})
+}
+
+// isKept: what exists is left alone, and so is what guards it.
+func isKept(o operator.Outcome) bool {
+	return o.State == operator.StatePaused || o.State == operator.StateInvalid
+}
+
+// isLeftBehind reports whether a deletion of an upstream that has no finalizer would not do what the config says about what exists, whatever
+// else is wrong with it: the garbage collector would delete what the config does not let go without more ado, or nobody would delete what is
+// left alone now. That may be since the config has changed, or since the finalizer was removed.
+func isLeftBehind(s *operator.Settings, in operator.Input, out *operator.Decision) bool {
+	for k, o := range out.Outcomes {
+		live, unchanged := in.Facts[k].Live, o.Action == operator.ActionNone && !o.Theirs && slices.Contains(LeftAlone, o.State)
+		if live != nil && (unchanged || referenced(live, in)) && isHeld(s, in, live, o.Downstream) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(in.Leftovers, func(own operator.Owned) bool { return is(own.Live, own.Downstream) })
+	for i, o := range out.Leftovers {
+		live := in.Leftovers[i].Live
+		if (o.Action == operator.ActionNone || referenced(live, in)) && isHeld(s, in, live, o.Downstream) {
+			return true
+		}
+	}
+	return (inDoubt(in.Desired) || slices.ContainsFunc(out.Outcomes, isKept)) && recordsHeld(s, in)
+}
+
+// isHeld reports whether only the finalizer does with an object of ours what the config says of it when its upstream is deleted.
+func isHeld(s *operator.Settings, in operator.Input, live *drift.Live, downstream int) bool {
+	return s.HoldsDeletion() || s.Downstreams[downstream].Config.DeletionPolicy == config.DeletionOrphan || !referenced(live, in) && !live.Deleting
+}
+
+// recordsHeld reports whether the status records an object that may exist without being seen, and that has no owner reference by the config.
+func recordsHeld(s *operator.Settings, in operator.Input) bool {
+	return s.TrustsStatus() && slices.ContainsFunc(s.Recorded(in.Upstream), func(rec status.Recorded) bool {
+		i, at := s.IndexOf(rec.Name), operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
+		return i >= 0 && rec.UID != "" && !rec.Done() &&
+			(s.HoldsDeletion() || !marks.ReferenceLegal(s, s.Downstreams[i], in.Upstream.GetNamespace(), at))
+	})
 }
 
 // Save decides what is done for an upstream of which all else is left as it is, as while guard holds it: where its deletion would lose what
-// the config keeps, it gets the finalizer, and its objects the owner annotation. in.Leftovers are all its objects.
+// the config keeps, or leave behind what it deletes, it gets the finalizer, and its objects the owner annotation. in.Leftovers are all its objects.
 func Save(s *operator.Settings, in operator.Input) (d operator.Decision) {
 	if s.Observing() {
 		return d
 	}
-	if WouldLose(s, in) && in.FinalizerSpaced == 0 {
+	held := func(own operator.Owned) bool { return isHeld(s, in, own.Live, own.Downstream) }
+	if !in.HasFinalizer && s.Config.Conventions.Finalizer != "" && in.FinalizerSpaced == 0 &&
+		(slices.ContainsFunc(in.Leftovers, held) || recordsHeld(s, in)) {
 		d.Finalizer = operator.FinalizerAdd
 	}
 	for _, own := range in.Leftovers {
@@ -72,10 +93,14 @@ func Save(s *operator.Settings, in operator.Input) (d operator.Decision) {
 	return d
 }
 
-// MayLose reports whether there are upstreams of which the garbage collector would delete what the config keeps.
+// MayLose reports whether there are upstreams whose deletion needs the finalizer.
 func MayLose(s *operator.Settings) bool {
-	isOrphan := func(d *operator.Downstream) bool { return d.Config.DeletionPolicy == config.DeletionOrphan }
-	return s.Config.Conventions.Finalizer != "" && (s.HoldsDeletion() || slices.ContainsFunc(s.Downstreams, isOrphan))
+	up := s.Upstream
+	isHeld := func(d *operator.Downstream) bool {
+		same := !up.Namespaced || d.Kind.Namespaced && d.Config.TargetNamespaces.From == config.NamespacesSame
+		return !same || !marks.ReferenceLegal(s, d, "", operator.Ref{})
+	}
+	return s.Config.Conventions.Finalizer != "" && (s.HoldsDeletion() || slices.ContainsFunc(s.Downstreams, isHeld))
 }
 
 // saveFromCollector has what deletionPolicy keeps, and nothing is done for now, lose its owner reference: when its upstream

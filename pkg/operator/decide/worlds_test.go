@@ -6,6 +6,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // targetWorlds are the worlds of an object that the upstream asks for.
@@ -210,6 +211,12 @@ func finalizerWorlds() []world {
 			}},
 		{"invalid", "existing objects are left alone, and so is what guards them", func(in *operator.Input) {
 			in.Desired = &operator.Desired{Invalid: []string{""}, Objects: []operator.DesiredObject{{}}}
+		}},
+		{"invalid, only recorded", "what no watch shows may exist", func(in *operator.Input) {
+			in.Desired = &operator.Desired{Invalid: []string{""}, Objects: []operator.DesiredObject{{}}}
+			in.Facts[0] = operator.Facts{}
+			in.Upstream.Object["status"] = map[string]any{"downstreams": status.RecordedList([]status.Recorded{
+				{Name: "config", APIVersion: "v1", Kind: "ConfigMap", Namespace: "elsewhere", ObjectName: "web", UID: liveUID, State: "InSync"}})}
 		}},
 		{"not rendered", "a name says nothing of what exists", func(in *operator.Input) { in.Desired.Objects[0] = operator.DesiredObject{Err: errTest} }},
 		{"not rendered, a leftover", "the garbage collector would delete what deletionPolicy keeps", func(in *operator.Input) {
