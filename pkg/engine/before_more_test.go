@@ -350,3 +350,37 @@ func TestBeforeInTerminatingNamespace(t *testing.T) {
 		}))
 	}
 }
+
+// The object of deletion.before gets the labels that the watch selects by when they change, so that its end is seen at once. Whoever takes
+// them off again is not fought.
+func TestBeforeWhoseLabelsChange(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"reload", "restart"} {
+		t.Run(how, spaced(func(t *testing.T, ns, name string) {
+			conf := replaceOnce(t, withBefore(ns, name), "minDelay: 1s, maxDelay: 10s", "minDelay: 1h, maxDelay: 24h")
+			changed := replaceOnce(t, conf, `managed: "yes"`, `managed: "again"`)
+			r, counter := startMade(t, ns, conf)
+			testkit.Delete(t, widgets, ns, "a")
+			waitBefore(t, ns, "a", "BeforeRunning")
+			if how == "reload" {
+				r.changeTo(name, changed)
+			} else {
+				r.restart(counter, changed)
+			}
+			key := name + ".example.com/managed"
+			waitThat(t, configMaps, ns, "a-drain", func(u *obj) bool { return u.GetLabels()[key] == "again" })
+			settle(t, counter)
+			for range 3 {
+				testkit.Patch(t, configMaps, ns, "a-drain", "somebody", `{"metadata":{"labels":{"`+key+`":null}}}`)
+				quiet(t, counter)
+			}
+			if n := counter.Mutating(); n > 1 {
+				t.Errorf("%d writes: %v", n, counter.Snapshot())
+			}
+			testkit.Patch(t, configMaps, ns, "a-drain", "somebody", `{"metadata":{"labels":{"`+key+`":"again"}}}`)
+			quiet(t, counter)
+			drain(t, ns, drainDone)
+			nothingIsLeft(t, ns)
+		}))
+	}
+}

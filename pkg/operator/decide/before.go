@@ -51,10 +51,20 @@ func decideBefore(s *operator.Settings, in operator.Input) (o operator.Outcome, 
 	case neverMade:
 		o.Message = withPolicy(s, "onFailure", s.Config.Deletion.Before.OnFailure, o.Message, otherWay(s))
 	}
-	if NeedsRecord(o) && !recordedAlready(f.Record, BeforeRecord(s, o)) {
-		o.Action = operator.ActionRecord
-	}
+	o.Action = firstAction(s, f, o)
 	return o, false
+}
+
+// firstAction is what is done first for an outcome: it is recorded; or the object gets the labels without which no watch shows when it has
+// finished.
+func firstAction(s *operator.Settings, f *operator.BeforeFacts, o operator.Outcome) operator.Action {
+	switch {
+	case NeedsRecord(o) && !recordedAlready(f.Record, BeforeRecord(s, o)):
+		return operator.ActionRecord
+	case o.Action == operator.ActionNone && o.Live != nil && o.Live.Unselected && !o.Theirs && !o.Live.Deleting:
+		return operator.ActionReplaceMarks
+	}
+	return o.Action
 }
 
 // decidePassed is about an object whose outcome is recorded: our finalizer comes off.

@@ -39,9 +39,9 @@ func isKept(o operator.Outcome) bool {
 	return o.State == operator.StatePaused || o.State == operator.StateInvalid
 }
 
-// isLeftBehind reports whether a deletion of an upstream that has no finalizer would not do what the config says about what exists, whatever
-// else is wrong with it: the garbage collector would delete what the config does not let go without more ado, or nobody would delete what is
-// left alone now. That may be since the config has changed, or since the finalizer was removed.
+// isLeftBehind reports whether a deletion of an upstream that has no finalizer would not do what the config says about what exists: the
+// garbage collector would delete what the config does not let go without more ado, or nobody would delete what is left alone now. That
+// may be since the config has changed, or since the finalizer was removed.
 func isLeftBehind(s *operator.Settings, in operator.Input, out *operator.Decision) bool {
 	for k, o := range out.Outcomes {
 		live, unchanged := in.Facts[k].Live, o.Action == operator.ActionNone && !o.Theirs && slices.Contains(LeftAlone, o.State)
@@ -60,10 +60,11 @@ func isLeftBehind(s *operator.Settings, in operator.Input, out *operator.Decisio
 
 // isHeld reports whether only the finalizer does with an object of ours what the config says of it when its upstream is deleted.
 func isHeld(s *operator.Settings, in operator.Input, live *drift.Live, downstream int) bool {
-	return s.HoldsDeletion() || s.Downstreams[downstream].Config.DeletionPolicy == config.DeletionOrphan || !referenced(live, in) && !live.Deleting
+	policy := s.Downstreams[downstream].Config.DeletionPolicy
+	return s.HoldsDeletion() || policy == config.DeletionOrphan || !referenced(live, in) && !live.Deleting
 }
 
-// recordsHeld reports whether the status records an object that may exist without being seen, and that has no owner reference by the config.
+// recordsHeld is isHeld for an object that the status records, and that may exist without being seen.
 func recordsHeld(s *operator.Settings, in operator.Input) bool {
 	return s.TrustsStatus() && slices.ContainsFunc(s.Recorded(in.Upstream), func(rec status.Recorded) bool {
 		i, at := s.IndexOf(rec.Name), operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
@@ -73,7 +74,8 @@ func recordsHeld(s *operator.Settings, in operator.Input) bool {
 }
 
 // Save decides what is done for an upstream of which all else is left as it is, as while guard holds it: where its deletion would lose what
-// the config keeps, or leave behind what it deletes, it gets the finalizer, and its objects the owner annotation. in.Leftovers are all its objects.
+// the config keeps, or leave behind what it deletes, it gets the finalizer, and its objects the owner annotation. in.Leftovers are all its
+// objects.
 func Save(s *operator.Settings, in operator.Input) (d operator.Decision) {
 	if s.Observing() {
 		return d

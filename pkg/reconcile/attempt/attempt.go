@@ -89,6 +89,7 @@ func New(s Session, writes write.Session, st *observe.State, begun bool) *Attemp
 	a.Job = &before.Job{Writer: writer, Report: func(ctx context.Context, d operator.Decision) { a.ReportDeletion(ctx, d) },
 		Tell:      func(d operator.Decision) { a.Reporter().Deletion(a.Memory, d, a.Failures, a.ReportedState) },
 		Document:  func(document map[string]any) map[string]any { return a.completed(operator.BeforeIndex, document) },
+		Shard:     s.ShardOf,
 		OnCreated: func(o operator.Outcome) { a.Reporter().BeforeCreated(o) },
 		OnFailed: func(o operator.Outcome, f apply.Failure) {
 			a.Notify(func(to Observer) {

@@ -36,6 +36,8 @@ func (j *Job) Act(ctx context.Context, d *operator.Decision, in operator.Input) 
 		err = j.create(ctx, o, in)
 	case operator.ActionFree:
 		err = j.free(ctx, o.Live)
+	case operator.ActionReplaceMarks:
+		err = j.label(ctx, o.Live)
 	case operator.ActionDelete:
 		err = j.delete(ctx, o)
 	}
@@ -94,6 +96,22 @@ func (j *Job) free(ctx context.Context, live *drift.Live) error {
 	default:
 		j.remember(resp)
 	}
+	return nil
+}
+
+// label gives the object the labels that the watch selects by, since conventions.labels has changed or someone has removed them. One that is
+// gone is handled in the next round.
+func (j *Job) label(ctx context.Context, live *drift.Live) error {
+	set := j.labels()
+	resp, err := j.API.Label(ctx, Target(j.Pipeline, operator.RefOf(live)), live.UID, set)
+	if errors.Is(err, apply.ErrGone) || errors.Is(err, apply.ErrReplaced) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	j.Memory.Before.Edit().Labels = set.String()
+	j.remember(resp)
 	return nil
 }
 

@@ -3,8 +3,10 @@ package before
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
@@ -161,9 +163,20 @@ func (j *Job) read(ctx context.Context, at operator.Ref) (*drift.Live, error) {
 
 // remember remembers what a request for the object returned.
 func (j *Job) remember(obj *unstructured.Unstructured) *drift.Live {
-	live := j.Pipeline.Before.Object.View.Live(obj)
+	live, set := j.Pipeline.Before.Object.View.Live(obj), j.labels()
+	live.Unselected = !set.AsSelector().Matches(labels.Set(obj.GetLabels())) && j.Memory.Before.Edit().Labels != set.String()
 	j.Memory.RememberBefore(live, j.Began)
 	return live
+}
+
+// labels are those that the watch selects the object by.
+func (j *Job) labels() labels.Set {
+	set, key := labels.Set{}, j.Pipeline.ShardLabel()
+	maps.Copy(set, j.Pipeline.Before.Object.Selector)
+	if j.Shard != nil && key != "" {
+		set[key] = marks.ShardLabelValue(j.Shard(j.Upstream.GetUID()))
+	}
+	return set
 }
 
 // Target is the target of requests for the object at a place.

@@ -3,6 +3,8 @@ package before
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile/write"
@@ -16,6 +18,8 @@ type Job struct {
 	Tell   func(d operator.Decision)
 	// Document completes the document to send.
 	Document func(document map[string]any) map[string]any
+	// Shard is the shard of an upstream; nil if there are no shards.
+	Shard func(upstream types.UID) int
 	// OnCreated is called once the object is created, and OnFailed for a failed request for it.
 	OnCreated func(o operator.Outcome)
 	OnFailed  func(o operator.Outcome, f apply.Failure)

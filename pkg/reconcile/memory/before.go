@@ -21,6 +21,8 @@ type Before struct {
 	// IsGone is true once the object does not exist any more, and with it our finalizer on it, or its deletion was accepted: nothing waits
 	// for its end.
 	IsGone bool
+	// Labels are those that it was given last because the watch selects by them. They are given once: someone may take them off again.
+	Labels string
 	// Retry delays failed requests for the object; Failure is why the action in Failed was not carried out.
 	Retry   Retry
 	Failure *operator.Failure
