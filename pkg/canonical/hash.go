@@ -63,5 +63,5 @@ func CurrentHash(hash string) bool { return strings.HasPrefix(hash, HashVersion)
 // OtherForm reports whether another version of this program wrote a hash, in another form than Hash.
 func OtherForm(hash string) bool { return !CurrentHash(hash) && versioned.MatchString(hash) }
 
-// versioned matches what any version of Hash writes.
-var versioned = regexp.MustCompile(`^v[0-9]+-[0-9a-v]+$`)
+// versioned matches what any version of Hash writes, with what follows it on a Secret with generated values.
+var versioned = regexp.MustCompile(`^v[0-9]+-[0-9a-v]+(-[0-9a-f]+)?$`)

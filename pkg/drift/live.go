@@ -99,6 +99,8 @@ type Marks struct {
 type Secret struct {
 	// Keys are the keys of its data that we own, or give, in order. An apply that omits one removes a value that may exist nowhere else.
 	Keys []string
+	// Others are the keys of other managers, if the view has generated fields: one that was generated may be theirs by now.
+	Others []string
 	// Content is the digest of all that we own, or give, but for the name and our marks.
 	Content canonical.Sum
 }
@@ -212,8 +214,13 @@ func (v *View) secretOf(u *unstructured.Unstructured, owned managed.Fields) *Sec
 	below, _ := owned.Field("data")
 	data, _ := u.Object["data"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		if _, ok := below.Field(key); ok {
+		_, isOurs := below.Field(key)
+		switch {
+		case data[key] == nil: // a key without a value
+		case isOurs:
 			s.Keys = append(s.Keys, intern(key))
+		case v.Generated > 0:
+			s.Others = append(s.Others, intern(key))
 		}
 	}
 	return s

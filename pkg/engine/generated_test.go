@@ -254,18 +254,83 @@ func TestGeneratedCarriedOver(t *testing.T) {
 	})
 }
 
-// A key that is renamed in generated alone keeps its value.
+// TestGeneratedKeyRenamed: a key that is renamed in generated keeps its value, whoever owns it by then, and though the upstream was edited
+// before that is carried out, the Secret renamed, or made again since it is immutable.
 func TestGeneratedKeyRenamed(t *testing.T) {
+	t.Parallel()
+	const immutable = "      immutable: true\n      stringData:"
+	for _, row := range []struct {
+		reason, lines string
+		rotated       bool   // by another manager
+		edited        bool   // while no process runs
+		to            string // the name of the Secret after the edit
+		template      string // instead of stringData
+	}{
+		{reason: "nothing else", to: "a"},
+		{reason: "policy Report is about drift", lines: "drift: {policy: Report}", to: "a"},
+		{reason: "rotated", rotated: true, to: "a"},
+		{reason: "edited", edited: true, to: "a"},
+		{reason: "rotated and edited", rotated: true, edited: true, to: "a"},
+		{reason: "renamed", rotated: true, edited: true, to: "b"},
+		{reason: "immutable", lines: "updatePolicy: Recreate", to: "a", template: immutable},
+		{reason: "immutable and edited", lines: "updatePolicy: Recreate", edited: true, to: "a", template: immutable},
+	} {
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
+			lines := []string{}
+			if row.lines != "" {
+				lines = append(lines, row.lines)
+			}
+			conf := generatedConfig(t, ns, name, lines...)
+			if row.template != "" {
+				conf = replaceOnce(t, conf, "      stringData:", row.template)
+			}
+			r := start(t, testkit.Config(t), strings.Replace(conf, "events: None", "events: Warnings", 1)).ready()
+			testkit.Apply(t, ns, widget("a", "{name: a, data: {key: value, gone: x}}"))
+			password, pin := generatedOf(t, ns, "a")
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			if row.rotated {
+				password = "rotated"
+				setKey(t, ns, "a", "password", password)
+				setKey(t, ns, "a", "note", "of others")
+				waitCondition(t, widgets, ns, "a", "Ready", "True")
+			}
+			r.halt()
+			if row.edited {
+				testkit.Apply(t, ns, widget("a", "{name: "+row.to+", data: {key: other}}"))
+			}
+			start(t, testkit.Config(t), strings.NewReplacer(".data.password}", ".data.pw, length: 8}", "events: None", "events: Warnings").Replace(conf)).ready()
+			secretText(t, ns, row.to, "pw", is(password))
+			secretText(t, ns, row.to, "pin", is(pin))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			data, _ := testkit.Get(t, secretKind, ns, row.to).Object["data"].(map[string]any)
+			if stays := row.rotated && row.to == "a"; (data["password"] != nil) != stays {
+				t.Errorf("the old key stays: %t, want %t", !stays, stays)
+			}
+			for _, e := range testkit.List(t, events, ns, "") {
+				t.Errorf("an event: %v", e.Object["note"])
+			}
+			if row.rotated && row.to == "a" { // the old key does not come back when the new one is rotated
+				setKey(t, ns, "a", "pw", "")
+				secretText(t, ns, "a", "pw", not(password))
+			}
+		}))
+	}
+}
+
+// TestGeneratedKeyUnclear: where two keys take the place of one that others own, neither has its value, and an event says so.
+func TestGeneratedKeyUnclear(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := generatedConfig(t, ns, name)
+		conf := strings.Replace(generatedConfig(t, ns, name), "events: None", "events: Warnings", 1)
 		r := startWidget(t, ns, conf)
-		password, pin := generatedOf(t, ns, "a")
-		r.restart(nil, strings.Replace(conf, ".data.password}", ".data.pw, length: 8}", 1))
-		secretText(t, ns, "a", "pw", is(password))
-		secretText(t, ns, "a", "pin", is(pin))
-		if data, _ := testkit.Get(t, secretKind, ns, "a").Object["data"].(map[string]any); data["password"] != nil {
-			t.Error("the old key stays")
+		_, pin := generatedOf(t, ns, "a")
+		setKey(t, ns, "a", "password", "rotated")
+		r.restart(nil, strings.Replace(conf, "{path: .data.password}", "{path: .data.pw}, {path: .data.root}", 1))
+		for _, key := range []string{"pw", "root"} {
+			secretText(t, ns, "a", key, not("rotated"))
 		}
+		secretText(t, ns, "a", "password", is("rotated"))
+		secretText(t, ns, "a", "pin", is(pin))
+		waitEvent(t, ns, "a", "NewRandomValue", "a new random value for data.pw, data.root, data.pin: which of them replaces data.password cannot be told")
 	})
 }
 

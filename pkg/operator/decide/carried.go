@@ -24,11 +24,7 @@ func carryGenerated(s *operator.Settings, in operator.Input, out *operator.Decis
 		if getsGenerated(d, *o) {
 			sources, others = predecessors(s, in, out, *o)
 		}
-		if goes := droppedKeys(s, in, *o, sources); len(goes) > 0 {
-			o.LostValues = "data." + strings.Join(goes, ", data.") + " goes, which nothing gives any more"
-			if getsGenerated(d, *o) {
-				o.LostValues = fmt.Sprintf("%s for %s: %s", newValue, generated.Keys(d), o.LostValues)
-			}
+		if o.LostValues = droppedValues(s, in, *o, sources); o.LostValues != "" {
 			o.Message += "; " + o.LostValues
 		}
 		if !getsGenerated(d, *o) {
@@ -80,38 +76,64 @@ func justForgotten(s *operator.Settings, in operator.Input, d *operator.Downstre
 	return ""
 }
 
-// droppedKeys are the keys of a Secret that an apply removes since the config has changed, or that one has which is replaced by an object
-// without them. A value whose key was renamed moves, if nothing else has changed.
-func droppedKeys(s *operator.Settings, in operator.Input, o operator.Outcome, replaced []*drift.Live) (goes []string) {
+// droppedValues says which values of a Secret, or of one that it replaces, are lost with their keys; empty for none. A value whose generated
+// key was renamed moves.
+func droppedValues(s *operator.Settings, in operator.Input, o operator.Outcome, replaced []*drift.Live) string {
 	d, w := s.Downstreams[o.Downstream], &in.Desired.Objects[o.Object]
-	if w.Secret == nil || mayDropByEdit(s, in, o) {
-		return nil
+	if w.Secret == nil {
+		return ""
 	}
-	if o.Action == operator.ActionApply && o.Live != nil && !o.Theirs {
+	if hasSuccessor(o) && !o.Theirs {
 		replaced = append(replaced, o.Live)
 	} else if d.Config.DeletionPolicy == config.DeletionOrphan {
-		return nil // what is replaced stays
+		return "" // what is replaced stays
 	}
+	var goes, unclear []string
+	isMade := false
 	for _, live := range replaced {
-		if live.Secret == nil {
-			continue
-		}
-		for _, key := range live.Secret.Keys {
-			if !slices.Contains(w.Secret.Keys, key) && !slices.Contains(goes, key) {
+		c := generated.ChangeOf(d, w, live)
+		isMade = isMade || !c.Renamed() && getsGenerated(d, o)
+		for _, key := range droppedKeys(s, in, o, c, live) {
+			if !slices.Contains(goes, key) {
 				goes = append(goes, key)
 			}
 		}
+		if !c.Renamed() && getsGenerated(d, o) && (!c.Known || len(c.Added) > 0) {
+			unclear = append(unclear, c.Others...)
+		}
 	}
-	if len(goes) == 1 && o.Live != nil && o.Live.Hash == w.Hash && generated.Lacking(d, o.Live) == 1 {
-		return nil // see RenamedKey
+	why := ""
+	switch {
+	case len(goes) > 0:
+		why = "data." + strings.Join(goes, ", data.") + " goes, which nothing gives any more"
+	case len(unclear) > 0:
+		why = "which of them replaces data." + strings.Join(unclear, ", data.") + " cannot be told"
+	}
+	if why != "" && isMade {
+		return fmt.Sprintf("%s for %s: %s", newValue, generated.Keys(d), why)
+	}
+	return why
+}
+
+// droppedKeys are the keys of a Secret of ours that the desired one does not have, of which c says which were generated: without the one that
+// was renamed. An edit of the upstream may drop what it gave, but no generated key.
+func droppedKeys(s *operator.Settings, in operator.Input, o operator.Outcome, c generated.Change, live *drift.Live) (goes []string) {
+	if live.Secret == nil {
+		return nil
+	}
+	for _, key := range live.Secret.Keys {
+		wasGenerated := slices.Contains(c.Dropped, key)
+		mayGo := s.EditedSince(in.Upstream) && !wasGenerated && (c.Known || !getsGenerated(s.Downstreams[o.Downstream], o))
+		if !slices.Contains(in.Desired.Objects[o.Object].Secret.Keys, key) && !mayGo && !(wasGenerated && c.Renamed()) {
+			goes = append(goes, key)
+		}
 	}
 	return goes
 }
 
-// mayDropByEdit reports whether an edit of the upstream may remove keys that it gave: not one in whose place the config has a generated
-// one.
-func mayDropByEdit(s *operator.Settings, in operator.Input, o operator.Outcome) bool {
-	return s.EditedSince(in.Upstream) && !getsGenerated(s.Downstreams[o.Downstream], o)
+// hasSuccessor reports whether an outcome changes an object, or replaces it by one of its name.
+func hasSuccessor(o operator.Outcome) bool {
+	return o.Live != nil && (o.Action == operator.ActionApply || o.State == operator.StateRecreate && o.Action == operator.ActionDelete)
 }
 
 // newValue is what previews and events call a generated value that replaces a lost one.
@@ -119,8 +141,7 @@ const newValue = "a new random value"
 
 // getsGenerated reports whether an outcome creates an object with generated values, or adds those that an object lacks.
 func getsGenerated(d *operator.Downstream, o operator.Outcome) bool {
-	return d.HasGenerated() && (o.Action == operator.ActionCreate ||
-		o.Action == operator.ActionApply && o.Live != nil && d.View.LacksGenerated(o.Live))
+	return d.HasGenerated() && (o.Action == operator.ActionCreate || hasSuccessor(o) && d.View.LacksGenerated(o.Live))
 }
 
 func refsOf(list []*drift.Live) string {

@@ -2,6 +2,7 @@ package decide_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/generated"
 	"github.com/corollary-dev/corollary/pkg/operator/health"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -198,5 +200,78 @@ func TestLeftoversAsTheirWatchSeesThem(t *testing.T) {
 	left := decide.Leftovers(p.Settings, upstreamUID, nil, [][]*drift.Live{{byFirst}, {byOwn}}, []status.Recorded{recorded}, map[types.UID]int{byOwn.UID: 1})
 	if len(left) != 1 || left[0].Downstream != 1 || left[0].Live != byOwn {
 		t.Errorf("left over is %+v", left)
+	}
+}
+
+// TestRenamedGeneratedKeys: the hash of a Secret says which of its keys were generated. So the value of one goes to the one that replaces it,
+// whoever owns it and whatever else has changed, and no other value does. Where that cannot be told, it is announced.
+func TestRenamedGeneratedKeys(t *testing.T) {
+	const lost, goes, unclear = "a new random value for data.", "data.old goes", "replaces data.old cannot be told"
+	for _, row := range []struct {
+		reason, before, now string // generated keys
+		has, others         string // keys of the object: ours, and those of other managers
+		edited, replaced    bool
+		renamed             string
+		lost                string // empty: nothing is
+	}{
+		{"a rename", "old", "new", "old user", "", false, false, "old new", ""},
+		{"somebody rotated the value, so it is theirs", "old", "new", "user", "old", false, false, "old new", ""},
+		{"so is another key", "old", "new", "user", "note old other", false, false, "old new", ""},
+		{"the upstream was edited, which drops what it gave", "old", "new", "gone old user", "", true, false, "old new", ""},
+		{"the config drops another key as well", "old", "new", "gone old user", "", false, false, "old new", "data.gone goes"},
+		{"an edit, and the value is theirs", "old", "new", "gone user", "old", true, false, "old new", ""},
+		{"one of several", "a b old", "b new a", "a b old user", "note", false, false, "old new", ""},
+		{"another one lacks, to be rotated", "a old", "a new", "old user", "", false, false, "old new", ""},
+		{"the Secret was renamed, too", "old", "new", "old user", "", false, true, "old new", ""},
+		{"the Secret was renamed, too, and the value is theirs", "old", "new", "user", "old", false, true, "old new", ""},
+		{"a key was removed, to be rotated", "new", "new", "user", "note", false, false, "", ""},
+		{"one was removed, and the edit drops another", "new", "new", "gone user", "note", true, false, "", ""},
+		{"a new one, beside a key of others", "a", "a new", "a user", "note", false, false, "", ""},
+		{"two new ones, beside a key of others", "a", "a b new", "a user", "note", false, false, "", ""},
+		{"the first one, beside a key of others", "", "new", "user", "note", false, false, "", ""},
+		{"two were replaced by one", "a old", "new", "a old user", "", false, false, "", lost + "new: data.a, data.old goes"},
+		{"two were replaced by one, and the upstream was edited", "a old", "new", "a gone old user", "", true, false, "", lost + "new: data.a, data.old goes"},
+		{"one was replaced by two", "old", "b new", "old user", "", false, false, "", lost + "b, data.new: " + goes},
+		{"one of others was replaced by two", "old", "b new", "user", "note old", false, false, "", unclear},
+		{"more has changed than can be told", "a b old", "c new", "user", "a b old", false, false, "", "replaces data.a, data.b, data.old cannot be told"},
+		{"one of others is kept", "a old", "a", "a user", "old", false, false, "", ""},
+		{"one was dropped, and the upstream edited", "a old", "a", "a gone old user", "", true, false, "", goes + ", which"},
+		{"the last one was dropped, and the upstream edited", "old", "", "gone old user", "", true, false, "", goes + ", which"},
+	} {
+		d := func(keys string) *operator.Downstream {
+			d := secretPipeline(1, false).Downstreams[0].Downstream
+			d.Generated = nil
+			for _, key := range strings.Fields(keys) {
+				d.Generated = append(d.Generated, operator.GeneratedField{Key: key, Length: 32, Characters: "ab"})
+			}
+			return d
+		}
+		p, live := secretPipeline(1, false), ourLive()
+		to := d(row.now)
+		n := len(to.Generated)
+		p.Downstreams[0].Generated, p.Downstreams[0].View.Generated, p.Downstreams[0].View.Initial = to.Generated, n, make([]fieldpath.Path, n)
+		live.Secret = &drift.Secret{Keys: strings.Fields(row.has), Others: strings.Fields(row.others)}
+		live.Hash = generated.HashOf(d(row.before), hash+"0")
+		for _, g := range to.Generated {
+			live.Initial = append(live.Initial, drift.InitialField{Present: slices.Contains(strings.Fields(row.has+" "+row.others), g.Key)})
+		}
+		want := operator.DesiredObject{Wanted: true, Target: target, Hash: generated.HashOf(to, hash), Sum: canonical.Digest("new"), Secret: generated.SecretKeys(to, map[string]any{"data": map[string]any{"user": "x"}})}
+		in := operator.Input{Upstream: upstreamObject(), Selected: true, Now: now, Desired: &operator.Desired{Objects: []operator.DesiredObject{want}}, Facts: []operator.Facts{{Live: live}}}
+		observed(in.Upstream, map[bool]int64{true: 1, false: 2}[row.edited])
+		if row.replaced {
+			in.Facts, in.Leftovers = []operator.Facts{{}}, []operator.Owned{{Live: live, Certain: true}}
+			live.Name = "former"
+		}
+		o := decide.Decide(p.Settings, in).Outcomes[0]
+		if (row.lost == "") != (o.LostValues == "") || !strings.Contains(o.LostValues, row.lost) || !strings.Contains(o.Message, o.LostValues) {
+			t.Errorf("%s: %s, %q is lost: %s", row.reason, o.Action, o.LostValues, o.Message)
+		}
+		renamed := ""
+		if c := generated.ChangeOf(to, &want, live); c.Renamed() {
+			renamed = c.Dropped[0] + " " + c.Added[0]
+		}
+		if renamed != row.renamed {
+			t.Errorf("%s: renamed is %q", row.reason, renamed)
+		}
 	}
 }

@@ -338,8 +338,7 @@ func withContenders(text string, f *operator.Facts) string {
 	return text + ": " + f.Verdict.Contenders
 }
 
-// lacksGenerated is about an object that is as it was applied, but for a generated value that someone removed, or that the
-// config did not have when it was applied.
+// lacksGenerated is about an object that is as it was applied, but for a generated value that someone removed.
 func lacksGenerated(s *subject) (operator.Outcome, bool) {
 	if !s.View.LacksGenerated(s.facts.Live) {
 		return operator.Outcome{}, false

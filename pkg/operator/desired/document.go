@@ -76,7 +76,7 @@ func (r *Renderer) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 	if err := generated.MakeRoom(d.Downstream, doc); err != nil {
 		return nil, err
 	}
-	w.Hash = d.HashPrefix + canonical.Hash(r.Algorithm, fieldpath.Without(doc, d.View.Initial))
+	w.Hash = generated.HashOf(d.Downstream, d.HashPrefix+canonical.Hash(r.Algorithm, fieldpath.Without(doc, d.View.Initial)))
 	w.Reference = marks.ReferenceLegal(r.Settings, d.Downstream, upstream.GetNamespace(), w.Target)
 	marks.Put(r.Settings, doc, upstream, w)
 	w.Document, w.Secret = doc, generated.SecretKeys(d.Downstream, doc)

@@ -15,16 +15,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
-// Lacking is how many generated values are made for a live object.
-func Lacking(d *operator.Downstream, live *drift.Live) (n int) {
-	for k := range d.Generated {
-		if _, made := At(d, live, k); made {
-			n++
-		}
-	}
-	return n
-}
-
 // SecretKeys are the keys that a document and the generated values give; nil for another kind than Secret.
 func SecretKeys(d *operator.Downstream, doc map[string]any) *drift.Secret {
 	if d.GVK() != corev1.SchemeGroupVersion.WithKind("Secret") {
@@ -36,19 +26,15 @@ func SecretKeys(d *operator.Downstream, doc map[string]any) *drift.Secret {
 			keys[key] = true
 		}
 	}
-	for _, g := range d.Generated {
-		keys[g.Key] = true
+	for _, key := range keysOf(d) {
+		keys[key] = true
 	}
 	return &drift.Secret{Keys: slices.Sorted(maps.Keys(keys)), Content: d.View.Content(doc)}
 }
 
 // Keys names the generated fields of a downstream for a message.
 func Keys(d *operator.Downstream) string {
-	keys := make([]string, len(d.Generated))
-	for k, g := range d.Generated {
-		keys[k] = "data." + g.Key
-	}
-	return strings.Join(keys, ", ")
+	return "data." + strings.Join(keysOf(d), ", data.")
 }
 
 // SendsInitial reports whether Document sends live values of fields that are set at creation only: they are stale as soon as
@@ -125,44 +111,11 @@ func Sends(d *operator.Downstream, live *drift.Live) bool {
 	return false
 }
 
-// Of are the generated values of a Secret, decoded, by their keys.
-func Of(d *operator.Downstream, obj *unstructured.Unstructured) map[string]string {
-	values := map[string]string{}
-	for _, g := range d.Generated {
-		encoded, _ := operator.AsMap(obj.Object["data"])[g.Key].(string)
-		if text, err := base64.StdEncoding.DecodeString(encoded); err == nil && len(text) > 0 {
-			values[g.Key] = string(text)
-		}
-	}
-	return values
-}
-
-// RenamedKey is the value of the key that generated had instead of the one that obj lacks, by the new key: the only one that our manager
-// applied and doc does not have. It is about an object whose hash is that of doc, so that only generated has changed. nil if there is none.
-func RenamedKey(d *operator.Downstream, obj *unstructured.Unstructured, doc map[string]any, manager string) map[string]string {
-	data := operator.AsMap(obj.Object["data"])
-	var lacking, dropped []string
-	for _, g := range d.Generated {
-		if _, ok := data[g.Key]; !ok {
-			lacking = append(lacking, g.Key)
-		}
-	}
-	applied, _ := drift.Project(obj, manager)
-	for key := range operator.AsMap(applied["data"]) {
-		isGenerated := slices.ContainsFunc(d.Generated, func(g operator.GeneratedField) bool { return g.Key == key })
-		if _, ok := operator.AsMap(doc["data"])[key]; !ok && !isGenerated {
-			dropped = append(dropped, key)
-		}
-	}
-	if len(lacking) != 1 || len(dropped) != 1 {
-		return nil
-	}
-	encoded, _ := data[dropped[0]].(string)
+// textOf is the value of a key of a Secret, decoded, if it has one.
+func textOf(obj *unstructured.Unstructured, key string) (string, bool) {
+	encoded, _ := operator.AsMap(obj.Object["data"])[key].(string)
 	text, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil || len(text) == 0 {
-		return nil
-	}
-	return map[string]string{lacking[0]: string(text)}
+	return string(text), err == nil && len(text) > 0
 }
 
 // Fill returns doc, as Document gave it, with the generated values: those of obj, of which live is the reading, and new ones

@@ -92,7 +92,7 @@ func (a *Actor) create(ctx context.Context, outcome *operator.Outcome) error {
 	if err != nil {
 		return err
 	}
-	random, err := a.generatedTexts(ctx, o, doc, nil)
+	random, err := a.generatedTexts(ctx, o, nil)
 	if err != nil {
 		return err
 	}
@@ -191,6 +191,7 @@ func (a *Actor) remove(ctx context.Context, o operator.Outcome) error {
 		return err
 	}
 	a.Deleted(o)
+	a.LostValues(o)
 	a.noteDeleted(o, answer)
 	return nil
 }

@@ -41,7 +41,7 @@ func (a *Actor) apply(ctx context.Context, o operator.Outcome) error {
 	if err != nil {
 		return err
 	}
-	random, err := a.generatedTexts(ctx, o, doc, held)
+	random, err := a.generatedTexts(ctx, o, held)
 	if err != nil {
 		return err
 	}

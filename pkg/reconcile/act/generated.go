@@ -38,10 +38,10 @@ func (a *Actor) readGenerated(ctx context.Context, o operator.Outcome, obj *unst
 // are lost if the process ends before that, unless the object can still be read then.
 func (a *Actor) KeepGenerated(ctx context.Context, o operator.Outcome) error {
 	t := a.Memory.Object(o.Object)
-	if o.Live.Deleting && t.Unusual.Get().GeneratedOf == o.UID {
+	if kept := t.Unusual.Get(); o.Live.Deleting && kept.GeneratedOf == o.UID && generated.HasAll(a.Settings.Downstreams[o.Downstream], kept.Generated) {
 		return nil
 	}
-	values, err := a.readValues(ctx, o.Downstream, o.Live)
+	values, err := a.readValues(ctx, o, o.Live)
 	if errors.Is(err, apply.ErrGone) {
 		return nil
 	}
@@ -52,30 +52,43 @@ func (a *Actor) KeepGenerated(ctx context.Context, o operator.Outcome) error {
 	return err
 }
 
-// readValues reads the generated values of an object. ErrGone: there is no such object any more.
-func (a *Actor) readValues(ctx context.Context, downstream int, live *drift.Live) (map[string]string, error) {
-	obj, err := a.Client.Get(ctx, a.target(downstream, operator.Ref{Namespace: live.Namespace, Name: live.Name}))
+// readValues reads the generated values that an object has for the one that an outcome is about. ErrGone: there is no such object any more.
+func (a *Actor) readValues(ctx context.Context, o operator.Outcome, live *drift.Live) (map[string]string, error) {
+	obj, err := a.Client.Get(ctx, a.target(o.Downstream, operator.Ref{Namespace: live.Namespace, Name: live.Name}))
 	switch {
 	case err != nil:
 		return nil, err
 	case obj.GetUID() != live.UID:
 		return nil, apply.ErrGone
 	}
-	return generated.Of(a.Settings.Downstreams[downstream], obj), nil
+	return a.valuesIn(o, obj)
+}
+
+// valuesIn are the generated values that obj has for the object that an outcome is about.
+func (a *Actor) valuesIn(o operator.Outcome, obj *unstructured.Unstructured) (map[string]string, error) {
+	d := a.Settings.Downstreams[o.Downstream]
+	live, err := d.View.Live(obj)
+	if err != nil {
+		return nil, err
+	}
+	return generated.Of(d, &a.In.Desired.Objects[o.Object], live, obj), nil
 }
 
 // generatedTexts returns what makes the texts of generated values for an object that lacks some: those of the object that was deleted in
 // its place, else of the objects that it replaces, else random ones. obj is the object as it was read; nil for a new one. An error creates
 // nothing: the values may exist.
-func (a *Actor) generatedTexts(ctx context.Context, o operator.Outcome, doc map[string]any, obj *unstructured.Unstructured) (func(operator.GeneratedField) string, error) {
-	d := a.Settings.Downstreams[o.Downstream]
+func (a *Actor) generatedTexts(ctx context.Context, o operator.Outcome, obj *unstructured.Unstructured) (func(operator.GeneratedField) string, error) {
 	values := map[string]string{}
 	maps.Copy(values, a.Memory.Object(o.Object).Unusual.Get().Generated)
-	if obj != nil && o.Live.Hash == a.In.Desired.Objects[o.Object].Hash {
-		maps.Copy(values, generated.RenamedKey(d, obj, doc, a.Settings.Config.Conventions.FieldManager))
+	if obj != nil {
+		of, err := a.valuesIn(o, obj)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(values, of)
 	}
 	for _, live := range o.ValuesFrom {
-		of, err := a.readValues(ctx, o.Downstream, live)
+		of, err := a.readValues(ctx, o, live)
 		if errors.Is(err, apply.ErrGone) {
 			a.Memory.NoteGone(live.UID, a.Now)
 		}
