@@ -172,6 +172,8 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 	if l.Managed = our >= 0; l.Managed {
 		owned = es[our].Owned
 		l.P, l.Shape = v.sum(u.Object, owned), owned.Shape(u.Object)
+	}
+	if l.Managed || v.Generated > 0 && l.Hash != "" {
 		l.Secret = v.secretOf(u, owned)
 	}
 	for i, e := range es {

@@ -153,7 +153,7 @@ func TestGeneratedAdopted(t *testing.T) {
 func TestGeneratedForEach(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := poolOfSecrets(ns, name)
-		start(t, testkit.Config(t), conf).ready()
+		r := start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, pool("a", "one=x", "two=x"))
 		one, two := secretText(t, ns, "a-one", "password", anyText), secretText(t, ns, "a-two", "password", anyText)
 		if one == two {
@@ -162,8 +162,13 @@ func TestGeneratedForEach(t *testing.T) {
 		testkit.Apply(t, ns, pool("a", "three=x", "one=y"))
 		secretText(t, ns, "a-one", "value", is("y"))
 		secretText(t, ns, "a-one", "password", is(one))
-		secretText(t, ns, "a-three", "password", anyText)
+		three := secretText(t, ns, "a-three", "password", anyText)
 		waitGone(t, secretKind, ns, "a-two")
+		waitCondition(t, pools, ns, "a", "Ready", "True")
+		setKey(t, ns, "a-three", "password", "rotated")
+		r.restart(nil, strings.Replace(conf, ".data.password", ".data.pw", 1))
+		secretText(t, ns, "a-one", "pw", is(one))
+		secretText(t, ns, "a-three", "pw", func(have string) bool { return have == "rotated" && have != three })
 	})
 }
 
@@ -263,6 +268,7 @@ func TestGeneratedKeyRenamed(t *testing.T) {
 		reason, lines string
 		rotated       bool   // by another manager
 		edited        bool   // while no process runs
+		manager       string // what the name of the field manager gets
 		to            string // the name of the Secret after the edit
 		template      string // instead of stringData
 	}{
@@ -271,6 +277,7 @@ func TestGeneratedKeyRenamed(t *testing.T) {
 		{reason: "rotated", rotated: true, to: "a"},
 		{reason: "edited", edited: true, to: "a"},
 		{reason: "rotated and edited", rotated: true, edited: true, to: "a"},
+		{reason: "by another field manager", edited: true, manager: "-next", to: "a"},
 		{reason: "renamed", rotated: true, edited: true, to: "b"},
 		{reason: "immutable", lines: "updatePolicy: Recreate", to: "a", template: immutable},
 		{reason: "immutable and edited", lines: "updatePolicy: Recreate", edited: true, to: "a", template: immutable},
@@ -298,12 +305,13 @@ func TestGeneratedKeyRenamed(t *testing.T) {
 			if row.edited {
 				testkit.Apply(t, ns, widget("a", "{name: "+row.to+", data: {key: other}}"))
 			}
-			start(t, testkit.Config(t), strings.NewReplacer(".data.password}", ".data.pw, length: 8}", "events: None", "events: Warnings").Replace(conf)).ready()
+			start(t, testkit.Config(t), strings.NewReplacer(".data.password}", ".data.pw, length: 8}", "events: None", "events: Warnings",
+				"fieldManager: "+name, "fieldManager: "+name+row.manager).Replace(conf)).ready()
 			secretText(t, ns, row.to, "pw", is(password))
 			secretText(t, ns, row.to, "pin", is(pin))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			data, _ := testkit.Get(t, secretKind, ns, row.to).Object["data"].(map[string]any)
-			if stays := row.rotated && row.to == "a"; (data["password"] != nil) != stays {
+			if stays := (row.rotated || row.manager != "") && row.to == "a"; (data["password"] != nil) != stays {
 				t.Errorf("the old key stays: %t, want %t", !stays, stays)
 			}
 			for _, e := range testkit.List(t, events, ns, "") {

@@ -204,7 +204,7 @@ func TestLeftoversAsTheirWatchSeesThem(t *testing.T) {
 }
 
 // TestRenamedGeneratedKeys: the hash of a Secret says which of its keys were generated. So the value of one goes to the one that replaces it,
-// whoever owns it and whatever else has changed, and no other value does. Where that cannot be told, it is announced.
+// whoever owns it and whatever else has changed, and no other value does. Where that cannot be seen, it is announced.
 func TestRenamedGeneratedKeys(t *testing.T) {
 	const lost, goes, unclear = "a new random value for data.", "data.old goes", "replaces data.old cannot be told"
 	for _, row := range []struct {

@@ -43,7 +43,7 @@ func splitHash(hash string) (doc, keys string) {
 
 // Change is how the generated keys of an object differ from those that the config has.
 type Change struct {
-	// Known is false if that cannot be told.
+	// Known is false if nothing says it.
 	Known bool
 	// Dropped are those that the object has and nothing gives any more, Added those that the config has in addition and the object lacks.
 	Dropped, Added []string
@@ -103,9 +103,12 @@ func subsets(keys, whole []string) [][]string {
 	return append(list, whole)
 }
 
-// Of are the generated values that a Secret, of which live is the reading, has for the document w, decoded, by their keys. That of a renamed
-// key has the new one.
-func Of(d *operator.Downstream, w *operator.DesiredObject, live *drift.Live, obj *unstructured.Unstructured) map[string]string {
+// Of are the generated values that a Secret has for the document w, decoded, by their keys. That of a renamed key has the new one.
+func Of(d *operator.Downstream, w *operator.DesiredObject, obj *unstructured.Unstructured) (map[string]string, error) {
+	live, err := d.View.Live(obj)
+	if err != nil {
+		return nil, err
+	}
 	values := map[string]string{}
 	take := func(from, to string) {
 		if text, ok := textOf(obj, from); ok {
@@ -118,7 +121,7 @@ func Of(d *operator.Downstream, w *operator.DesiredObject, live *drift.Live, obj
 	if c := ChangeOf(d, w, live); c.Renamed() {
 		take(c.Dropped[0], c.Added[0])
 	}
-	return values
+	return values, nil
 }
 
 // HasAll reports whether values has each generated value of a downstream.

@@ -61,17 +61,7 @@ func (a *Actor) readValues(ctx context.Context, o operator.Outcome, live *drift.
 	case obj.GetUID() != live.UID:
 		return nil, apply.ErrGone
 	}
-	return a.valuesIn(o, obj)
-}
-
-// valuesIn are the generated values that obj has for the object that an outcome is about.
-func (a *Actor) valuesIn(o operator.Outcome, obj *unstructured.Unstructured) (map[string]string, error) {
-	d := a.Settings.Downstreams[o.Downstream]
-	live, err := d.View.Live(obj)
-	if err != nil {
-		return nil, err
-	}
-	return generated.Of(d, &a.In.Desired.Objects[o.Object], live, obj), nil
+	return generated.Of(a.Settings.Downstreams[o.Downstream], &a.In.Desired.Objects[o.Object], obj)
 }
 
 // generatedTexts returns what makes the texts of generated values for an object that lacks some: those of the object that was deleted in
@@ -81,7 +71,7 @@ func (a *Actor) generatedTexts(ctx context.Context, o operator.Outcome, obj *uns
 	values := map[string]string{}
 	maps.Copy(values, a.Memory.Object(o.Object).Unusual.Get().Generated)
 	if obj != nil {
-		of, err := a.valuesIn(o, obj)
+		of, err := generated.Of(a.Settings.Downstreams[o.Downstream], &a.In.Desired.Objects[o.Object], obj)
 		if err != nil {
 			return nil, err
 		}
