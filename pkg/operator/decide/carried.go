@@ -76,8 +76,8 @@ func justForgotten(s *operator.Settings, in operator.Input, d *operator.Downstre
 	return ""
 }
 
-// droppedValues says which values of a Secret, or of one that it replaces, are lost with their keys; empty for none. A value whose generated
-// key was renamed moves.
+// droppedValues says which values of a Secret, or of one that it replaces, are lost with their keys; empty for none. A value whose
+// generated key was renamed moves.
 func droppedValues(s *operator.Settings, in operator.Input, o operator.Outcome, replaced []*drift.Live) string {
 	d, w := s.Downstreams[o.Downstream], &in.Desired.Objects[o.Object]
 	if w.Secret == nil {
@@ -92,39 +92,48 @@ func droppedValues(s *operator.Settings, in operator.Input, o operator.Outcome, 
 	isMade := false
 	for _, live := range replaced {
 		c := generated.ChangeOf(d, w, live)
-		isMade = isMade || !c.Renamed() && getsGenerated(d, o)
-		for _, key := range droppedKeys(s, in, o, c, live) {
-			if !slices.Contains(goes, key) {
-				goes = append(goes, key)
-			}
+		goes = append(goes, droppedKeys(s, in, o, c, live)...)
+		if c.Renamed() || !getsGenerated(d, o) {
+			continue
 		}
-		if !c.Renamed() && getsGenerated(d, o) && (!c.Known || len(c.Added) > 0) {
+		isMade = true
+		if !c.Known || len(c.Added) > 0 {
 			unclear = append(unclear, c.Others...)
 		}
 	}
-	why := ""
-	switch {
-	case len(goes) > 0:
-		why = "data." + strings.Join(goes, ", data.") + " goes, which nothing gives any more"
-	case len(unclear) > 0:
-		why = "which of them replaces data." + strings.Join(unclear, ", data.") + " cannot be told"
-	}
+	why := whyLost(goes, unclear)
 	if why != "" && isMade {
 		return fmt.Sprintf("%s for %s: %s", newValue, generated.Keys(d), why)
 	}
 	return why
 }
 
-// droppedKeys are the keys of a Secret of ours that the desired one does not have, of which c says which were generated: without the one that
-// was renamed. An edit of the upstream may drop what it gave, but no generated key.
+// whyLost is about keys that go, and those of other managers that may have been renamed.
+func whyLost(goes, unclear []string) string {
+	all := func(keys []string) string {
+		slices.Sort(keys)
+		return "data." + strings.Join(slices.Compact(keys), ", data.")
+	}
+	switch {
+	case len(goes) > 0:
+		return all(goes) + " goes, which nothing gives any more"
+	case len(unclear) > 0:
+		return "which of them replaces " + all(unclear) + " cannot be told"
+	}
+	return ""
+}
+
+// droppedKeys are the keys of a Secret of ours that the desired one does not have, of which c says which were generated: without the one
+// that was renamed. An edit of the upstream may drop what it gave, but no generated key.
 func droppedKeys(s *operator.Settings, in operator.Input, o operator.Outcome, c generated.Change, live *drift.Live) (goes []string) {
 	if live.Secret == nil {
 		return nil
 	}
 	for _, key := range live.Secret.Keys {
 		wasGenerated := slices.Contains(c.Dropped, key)
+		moves := wasGenerated && c.Renamed()
 		mayGo := s.EditedSince(in.Upstream) && !wasGenerated && (c.Known || !getsGenerated(s.Downstreams[o.Downstream], o))
-		if !slices.Contains(in.Desired.Objects[o.Object].Secret.Keys, key) && !mayGo && !(wasGenerated && c.Renamed()) {
+		if !moves && !mayGo && !slices.Contains(in.Desired.Objects[o.Object].Secret.Keys, key) {
 			goes = append(goes, key)
 		}
 	}
