@@ -104,11 +104,7 @@ func subsets(keys, whole []string) [][]string {
 }
 
 // Of are the generated values that a Secret has for the document w, decoded, by their keys. That of a renamed key has the new one.
-func Of(d *operator.Downstream, w *operator.DesiredObject, obj *unstructured.Unstructured) (map[string]string, error) {
-	live, err := d.View.Live(obj)
-	if err != nil {
-		return nil, err
-	}
+func Of(d *operator.Downstream, w *operator.DesiredObject, obj *unstructured.Unstructured) map[string]string {
 	values := map[string]string{}
 	take := func(from, to string) {
 		if text, ok := textOf(obj, from); ok {
@@ -118,10 +114,10 @@ func Of(d *operator.Downstream, w *operator.DesiredObject, obj *unstructured.Uns
 	for _, key := range keysOf(d) {
 		take(key, key)
 	}
-	if c := ChangeOf(d, w, live); c.Renamed() {
+	if c := ChangeOf(d, w, d.View.Live(obj)); c.Renamed() {
 		take(c.Dropped[0], c.Added[0])
 	}
-	return values, nil
+	return values
 }
 
 // HasAll reports whether values has each generated value of a downstream.

@@ -61,7 +61,7 @@ func (a *Actor) readValues(ctx context.Context, o operator.Outcome, live *drift.
 	case obj.GetUID() != live.UID:
 		return nil, apply.ErrGone
 	}
-	return generated.Of(a.Settings.Downstreams[o.Downstream], &a.In.Desired.Objects[o.Object], obj)
+	return generated.Of(a.Settings.Downstreams[o.Downstream], &a.In.Desired.Objects[o.Object], obj), nil
 }
 
 // generatedTexts returns what makes the texts of generated values for an object that lacks some: those of the object that was deleted in
@@ -71,11 +71,7 @@ func (a *Actor) generatedTexts(ctx context.Context, o operator.Outcome, obj *uns
 	values := map[string]string{}
 	maps.Copy(values, a.Memory.Object(o.Object).Unusual.Get().Generated)
 	if obj != nil {
-		of, err := generated.Of(a.Settings.Downstreams[o.Downstream], &a.In.Desired.Objects[o.Object], obj)
-		if err != nil {
-			return nil, err
-		}
-		maps.Copy(values, of)
+		maps.Copy(values, generated.Of(a.Settings.Downstreams[o.Downstream], &a.In.Desired.Objects[o.Object], obj))
 	}
 	for _, live := range o.ValuesFrom {
 		of, err := a.readValues(ctx, o, live)
