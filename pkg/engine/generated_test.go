@@ -325,6 +325,26 @@ func TestGeneratedKeyRenamed(t *testing.T) {
 	}
 }
 
+// TestGeneratedKeyOfImmutable: an immutable Secret in which nothing but a generated key is new is made again, with the values of others.
+func TestGeneratedKeyOfImmutable(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := generatedConfig(t, ns, name, "updatePolicy: Recreate", "adoptionPolicy: IfUnowned")
+		conf = replaceOnce(t, conf, "      stringData:", "      immutable: true\n      stringData:")
+		testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: a}}`)
+		setKey(t, ns, "a", "password", "earlier")
+		r := startWidget(t, ns, conf)
+		pin := secretText(t, ns, "a", "pin", anyText)
+		conf = strings.Replace(conf, ".data.password}", ".data.pw}", 1)
+		r = r.restart(nil, conf)
+		secretText(t, ns, "a", "pw", is("earlier"))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		r.restart(nil, strings.Replace(conf, "{path: .data.pw}", "{path: .data.pw}, {path: .data.more}", 1))
+		secretText(t, ns, "a", "more", anyText)
+		secretText(t, ns, "a", "pw", is("earlier"))
+		secretText(t, ns, "a", "pin", is(pin))
+	})
+}
+
 // TestGeneratedKeyUnclear: where two keys take the place of one that others own, neither has its value, and an event says so.
 func TestGeneratedKeyUnclear(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {

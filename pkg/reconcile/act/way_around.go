@@ -41,6 +41,11 @@ func (a *Actor) wayAround(ctx context.Context, o operator.Outcome, doc map[strin
 		return nil, err
 	}
 	after := Patched(live, withoutCoOwned(drift.Changed(doc, live, n.view), n.view.Manager), doc)
+	for _, path := range n.view.Initial { // never drift, but part of what is sent
+		if value, ok := fieldpath.Get(doc, path); ok {
+			_ = fieldpath.Set(after.Object, path, value) // one in an item that live lacks stays out
+		}
+	}
 	list, err := n.differences(ctx, after)
 	if err != nil {
 		return nil, err
