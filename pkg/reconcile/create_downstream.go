@@ -29,8 +29,8 @@ func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unst
 		return w, k, nil, nil
 	}
 	o := operator.Outcome{Downstream: i, Object: k, State: operator.StateCreate, Action: operator.ActionCreate, Target: w.Objects[k].Target}
-	if err := l.Actor(operator.Input{Desired: w}).Do(ctx, &o); err != nil {
-		return w, k, nil, err
+	if res := l.Perform(ctx, o, operator.Input{Desired: w}); res.Err != nil {
+		return w, k, nil, res.Err
 	}
 	decision := decide.Decide(l.Pipeline.Settings, l.GatherCached(ctx))
 	results := l.Results(decision)

@@ -14,96 +14,91 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
 )
 
-// readGenerated reads the live values that an apply sends, or a new key takes over, since they are not kept in memory. The outcome's Live is then of
+// readGenerated reads the live values that an apply sends, or a new key takes over, since they are not kept in memory; live is then of
 // that reading. obj is one that was read before; nil if none was. ErrGone: there is no such object any more.
-func (a *Actor) readGenerated(ctx context.Context, o operator.Outcome, obj *unstructured.Unstructured) (operator.Outcome, *unstructured.Unstructured, error) {
-	d := a.Settings.Downstreams[o.Downstream]
-	if o.Live == nil || !generated.Sends(d, o.Live) && !d.View.LacksGenerated(o.Live) {
-		return o, obj, nil
+func (x *action) readGenerated(ctx context.Context, obj *unstructured.Unstructured) (live *drift.Live, held *unstructured.Unstructured, err error) {
+	if x.Live == nil || !generated.Sends(x.d, x.Live) && !x.d.View.LacksGenerated(x.Live) {
+		return x.Live, obj, nil
 	}
 	if obj == nil {
-		var err error
-		if obj, err = a.Client.Get(ctx, a.target(o.Downstream, o.Target)); err != nil {
-			return o, nil, err
-		}
-		if obj.GetUID() != o.UID {
-			return o, nil, apply.ErrGone
+		if obj, err = x.read(ctx, x.target, x.UID); err != nil {
+			return nil, nil, err
 		}
 	}
-	o.Live = d.View.Live(obj)
-	return o, obj, nil
+	return x.d.View.Live(obj), obj, nil
 }
 
-// KeepGenerated keeps the generated values of an object that is being deleted, or about to be, for the one that will have its name. They
+// KeepGenerated is what keepGenerated does for an object that is being deleted.
+func (a *Actor) KeepGenerated(ctx context.Context, o operator.Outcome) Result {
+	x := a.begin(o)
+	x.Err = x.keepGenerated(ctx)
+	return *x.Result
+}
+
+// keepGenerated keeps the generated values of an object that is being deleted, or about to be, for the one that will have its name. They
 // are lost if the process ends before that, unless the object can still be read then.
-func (a *Actor) KeepGenerated(ctx context.Context, o operator.Outcome) error {
-	t := a.Memory.Object(o.Object)
-	if kept := t.Unusual.Get(); o.Live.Deleting && kept.GeneratedOf == o.UID && generated.HasAll(a.Settings.Downstreams[o.Downstream], kept.Generated) {
+func (x *action) keepGenerated(ctx context.Context) error {
+	if kept := x.known.Unusual.Get(); x.Live.Deleting && kept.GeneratedOf == x.UID && generated.HasAll(x.d, kept.Generated) {
 		return nil
 	}
-	values, err := a.readValues(ctx, o, o.Live)
+	values, err := x.readValues(ctx, x.Live)
 	if errors.Is(err, apply.ErrGone) {
 		return nil
 	}
-	if err == nil {
-		u := t.Unusual.Edit()
-		u.Generated, u.GeneratedOf = values, o.UID
-	}
+	x.Generated = values
 	return err
 }
 
-// readValues reads the generated values that an object has for the one that an outcome is about. ErrGone: there is no such object any more.
-func (a *Actor) readValues(ctx context.Context, o operator.Outcome, live *drift.Live) (map[string]string, error) {
-	obj, err := a.Client.Get(ctx, a.target(o.Downstream, operator.Ref{Namespace: live.Namespace, Name: live.Name}))
-	switch {
-	case err != nil:
+// readValues reads the generated values that an object has for the one that the outcome is about. ErrGone: there is no such object any more.
+func (x *action) readValues(ctx context.Context, live *drift.Live) (map[string]string, error) {
+	obj, err := x.read(ctx, Target(x.Settings, x.Downstream, operator.RefOf(live)), live.UID)
+	if err != nil {
 		return nil, err
-	case obj.GetUID() != live.UID:
-		return nil, apply.ErrGone
 	}
-	return generated.Of(a.Settings.Downstreams[o.Downstream], &a.In.Desired.Objects[o.Object], obj), nil
+	return generated.Of(x.d, x.want, obj), nil
 }
 
-// generatedTexts returns what makes the texts of generated values for an object that lacks some: those of the object that was deleted in
-// its place, else of the objects that it replaces, else random ones. obj is the object as it was read; nil for a new one. An error creates
+// document is the document to send, with generated values for those that the object lacks: those of the object that was deleted in its
+// place, else of the objects that it replaces, else random ones. obj is the object as it was read; nil for a new one. An error creates
 // nothing: the values may exist.
-func (a *Actor) generatedTexts(ctx context.Context, o operator.Outcome, obj *unstructured.Unstructured) (func(operator.GeneratedField) string, error) {
-	values := map[string]string{}
-	maps.Copy(values, a.Memory.Object(o.Object).Unusual.Get().Generated)
-	if obj != nil {
-		maps.Copy(values, generated.Of(a.Settings.Downstreams[o.Downstream], &a.In.Desired.Objects[o.Object], obj))
+func (x *action) document(ctx context.Context, obj *unstructured.Unstructured) (map[string]any, error) {
+	doc, err := x.Document(x.Object, x.Live)
+	if err != nil {
+		return nil, err
 	}
-	for _, live := range o.ValuesFrom {
-		of, err := a.readValues(ctx, o, live)
+	values := map[string]string{}
+	maps.Copy(values, x.known.Unusual.Get().Generated)
+	if obj != nil {
+		maps.Copy(values, generated.Of(x.d, x.want, obj))
+	}
+	for _, live := range x.ValuesFrom {
+		of, err := x.readValues(ctx, live)
 		if errors.Is(err, apply.ErrGone) {
-			a.Memory.NoteGone(live.UID, a.Now)
+			x.Gone = append(x.Gone, live.UID)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the generated values of %s/%s: %w", live.Namespace, live.Name, err)
 		}
-		for key, text := range of {
-			if _, ok := values[key]; !ok {
-				values[key] = text
-			}
-		}
+		maps.Copy(of, values)
+		values = of
 	}
-	return func(g operator.GeneratedField) string {
+	return generated.Fill(x.d, doc, x.Live, obj, func(g operator.GeneratedField) string {
 		if text, ok := values[g.Key]; ok {
 			return text
 		}
 		return generated.Random(g)
-	}, nil
+	}), nil
 }
 
 // dryRunDocument is the document of an apply by dry run.
-func (a *Actor) dryRunDocument(ctx context.Context, o operator.Outcome) (map[string]any, error) {
-	o, held, err := a.readGenerated(ctx, o, nil)
+func (x *action) dryRunDocument(ctx context.Context) (map[string]any, error) {
+	live, held, err := x.readGenerated(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := a.Document(o.Object, o.Live)
+	doc, err := x.Document(x.Object, live)
 	if err != nil {
 		return nil, err
 	}
-	return generated.Fill(a.Settings.Downstreams[o.Downstream], doc, o.Live, held, generated.Random), nil
+	return generated.Fill(x.d, doc, live, held, generated.Random), nil
 }

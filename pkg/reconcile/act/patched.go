@@ -9,29 +9,28 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
-	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // afterTakeOver is for dry runs: it replaces the response to an apply by what the API server would store after a takeover and
 // that apply. Dry runs do not add up, so the apply's response knows nothing of the takeover. Fields that are taken over and not
 // desired are removed, and what the API server then defaults comes back, whoever owned it. An apply may also be refused only
 // because of fields that would be removed by then. Any other response is returned as it is.
-func (a *Actor) afterTakeOver(ctx context.Context, o operator.Outcome, taken *unstructured.Unstructured, doc map[string]any,
+func (x *action) afterTakeOver(ctx context.Context, taken *unstructured.Unstructured, doc map[string]any,
 	resp *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
-	if taken == nil || !a.Client.Dry() {
+	if taken == nil || !x.Client.Dry() {
 		return resp, err
 	}
-	manager := a.Settings.Config.Conventions.FieldManager
-	list := withoutCoOwned(drift.Changed(doc, taken, &a.Settings.Downstreams[o.Downstream].View), manager)
+	manager := x.Settings.Config.Conventions.FieldManager
+	list := withoutCoOwned(drift.Changed(doc, taken, &x.d.View), manager)
 	switch {
 	case err == nil:
 		list = slices.DeleteFunc(list, func(d drift.Difference) bool { return d.Want != nil }) // which the answer has
 		if len(list) == 0 {
 			return resp, nil
 		}
-		return a.Client.Stored(ctx, a.target(o.Downstream, o.Target), Patched(resp, list, doc))
+		return x.Client.Stored(ctx, x.target, Patched(resp, list, doc))
 	case apply.Classify(err).Reason == apply.ReasonRejected:
-		return a.Client.Stored(ctx, a.target(o.Downstream, o.Target), Patched(taken, list, doc))
+		return x.Client.Stored(ctx, x.target, Patched(taken, list, doc))
 	}
 	return resp, err
 }

@@ -11,33 +11,28 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
+	"github.com/corollary-dev/corollary/pkg/reconcile/events"
 )
 
 // takeOverFields takes over the fields of the previous and the adopted managers before an apply, which then removes those that
-// are no longer desired. It returns the outcome with the current object – we keep an initial field that only such a manager
-// owned – and the object itself, or nil if there was nothing to take over. If the object is gone or another one has its name,
-// the apply fails accordingly.
-func (a *Actor) takeOverFields(ctx context.Context, o operator.Outcome) (operator.Outcome, *unstructured.Unstructured, error) {
-	if o.Live == nil || !o.Live.NeedsTakeover {
-		return o, nil, nil
+// are no longer desired. It returns the object, of which the outcome's Live then is – we keep an initial field that only such a manager
+// owned – or nil if there was nothing to take over. If the object is gone or another one has its name, the apply fails accordingly.
+func (x *action) takeOverFields(ctx context.Context) (*unstructured.Unstructured, error) {
+	if x.Live == nil || !x.Live.NeedsTakeover {
+		return nil, nil
 	}
-	t, view := a.target(o.Downstream, o.Target), &a.Settings.Downstreams[o.Downstream].View
-	obj, err := a.Client.Get(ctx, t)
-	if err == nil && obj.GetUID() != o.UID {
-		return o, nil, nil
-	}
+	obj, err := x.read(ctx, x.target, x.UID)
 	if err == nil {
-		obj, err = a.Client.TakeOver(ctx, t, obj, view.TakeoverManagers())
+		obj, err = x.Client.TakeOver(ctx, x.target, obj, x.d.View.TakeoverManagers())
 	}
 	switch {
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrReplaced):
-		return o, nil, nil
+		return nil, nil
 	case err != nil:
-		return o, nil, err
+		return nil, err
 	}
-	o.Live = view.Live(obj)
-	return o, obj, nil
+	x.Live = x.d.View.Live(obj)
+	return obj, nil
 }
 
 // extras lists what an apply left on an object and must be removed: keys that others added to exclusive fields, and previous
@@ -67,63 +62,43 @@ func present(field string, keys []string, have map[string]string) []fieldpath.Pa
 }
 
 // replaceMarks gives an object with updatePolicy CreateOnly the current marks.
-func (a *Actor) replaceMarks(ctx context.Context, o operator.Outcome) error {
-	i := o.Downstream
-	t, view := a.target(i, o.Target), &a.Settings.Downstreams[i].View
-	doc, err := a.Document(o.Object, o.Live)
+func (x *action) replaceMarks(ctx context.Context) error {
+	doc, err := x.Document(x.Object, x.Live)
 	if err != nil {
 		return err
 	}
-	obj, err := a.Client.Get(ctx, t)
-	if errors.Is(err, apply.ErrGone) || err == nil && obj.GetUID() != o.UID {
-		a.Memory.NoteGone(o.UID, a.Now)
-		return nil
-	}
+	obj, err := x.read(ctx, x.target, x.UID)
 	if err != nil {
+		return x.unlessGone(err)
+	}
+	if obj, err = x.Client.TakeOver(ctx, x.target, obj, x.d.View.TakeoverManagers()); err != nil {
 		return err
 	}
-	if obj, err = a.Client.TakeOver(ctx, t, obj, view.TakeoverManagers()); err != nil {
-		return err
+	marked, off := marks.WithCurrentMarks(x.Settings, doc, x.Downstream, x.Upstream.GetUID(), obj, x.Live.Hash)
+	if err = x.mark(ctx, obj, marked, apply.Marks(off), x.want.Hash); err == nil {
+		x.Did = events.EventUpdated
 	}
-	marked, off := marks.WithCurrentMarks(a.Settings, doc, i, a.Upstream.GetUID(), obj, o.Live.Hash)
-	resp, err := a.Client.ApplyAt(ctx, t, o.UID, obj.GetResourceVersion(), marked)
-	if err != nil {
-		return err
-	}
-	if resp, err = a.Client.Unmark(ctx, t, resp, apply.Marks(off)); err != nil { // marks that another manager owns too
-		return err
-	}
-	a.Memory.Object(o.Object).SetUID(resp.GetUID(), o.Target)
-	a.countWrite(o.Object, a.In.Desired.Objects[o.Object].Hash)
-	a.Updated(o, nil)
-	a.rememberResponse(o.Object, resp)
-	return nil
+	return err
 }
 
 // markOwner puts the owner annotation of an object in the place of its owner reference.
-func (a *Actor) markOwner(ctx context.Context, o operator.Outcome) error {
-	t := a.target(o.Downstream, operator.RefOf(o.Live))
-	obj, err := a.Client.Get(ctx, t)
-	if errors.Is(err, apply.ErrGone) || err == nil && obj.GetUID() != o.UID {
-		a.Memory.NoteGone(o.UID, a.Now)
-		return nil
-	}
+func (x *action) markOwner(ctx context.Context) error {
+	obj, err := x.read(ctx, x.target, x.UID)
 	if err != nil {
-		return err
+		return x.unlessGone(err)
 	}
-	marked, off := marks.WithOwnerAnnotation(a.Settings, a.Upstream, o.Downstream, obj, o.Live.Hash)
-	resp, err := a.Client.ApplyAt(ctx, t, o.UID, obj.GetResourceVersion(), marked)
-	if err != nil {
-		return err
+	marked, off := marks.WithOwnerAnnotation(x.Settings, x.Upstream, x.Downstream, obj, x.Live.Hash)
+	return x.mark(ctx, obj, marked, apply.Marks{OwnerUID: off.OwnerUID}, x.Live.Hash)
+}
+
+// mark applies an object with other marks, and takes those off that another manager owns too.
+func (x *action) mark(ctx context.Context, obj *unstructured.Unstructured, marked map[string]any, off apply.Marks, hash string) error {
+	resp, err := x.Client.ApplyAt(ctx, x.target, x.UID, obj.GetResourceVersion(), marked)
+	if err == nil {
+		resp, err = x.Client.Unmark(ctx, x.target, resp, off)
 	}
-	if resp, err = a.Client.Unmark(ctx, t, resp, apply.Marks{OwnerUID: off.OwnerUID}); err != nil { // another manager owns it too
-		return err
+	if err == nil {
+		x.Answer, x.Written = x.LiveOf(x.d, resp), hash
 	}
-	if a.Memory.Object(o.Object).UID == o.UID { // else it is at no target
-		a.countWrite(o.Object, o.Live.Hash)
-	} else {
-		a.Removals.Write(memory.At(o.Downstream, operator.RefOf(o.Live)), a.Spacing, a.Now)
-	}
-	a.Memory.RememberUnplaced(o.Downstream, a.LiveOf(a.Settings.Downstreams[o.Downstream], resp), a.Now)
-	return nil
+	return err
 }

@@ -12,50 +12,55 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
-// needsVerification reports whether a write may have left derived values behind: an update has changed which fields are ours, the API server
-// has stored other values than were sent, and did not before, or the reverse, or it is not known whether an earlier update did. An object
-// without a spec in which we own everything has nothing derived.
-func needsVerification(a *Actor, o operator.Outcome, live *drift.Live, resp *unstructured.Unstructured,
-	doc map[string]any, isRewritten bool) bool {
-	d := a.Settings.Downstreams[o.Downstream]
-	if o.State != operator.StateUpdate && o.State != operator.StateRepair {
-		return false
+// needsVerification has the object verified if a write may have left derived values behind: an update has changed which fields are ours, the
+// API server has stored other values than were sent, and did not before, or the reverse, or it is not known whether an earlier update did. An
+// object without a spec in which we own everything has nothing derived.
+func (x *action) needsVerification() {
+	if x.State != operator.StateUpdate && x.State != operator.StateRepair {
+		return
 	}
-	facts := a.In.Facts[o.Object]
-	isRewritten = isRewritten || facts.Baseline != nil && live.P == a.In.Desired.Objects[o.Object].Sum
-	return facts.Unverified || o.State == operator.StateUpdate && !d.OwnsFields() && (isRewritten || live.Shape != o.Live.Shape) &&
-		drift.HasDerived(resp, doc, d.View.Manager)
+	facts, sent := x.In.Facts[x.Object], x.Applied
+	isRewritten := sent.Rewritten != x.known.Rewritten(x.Answer.UID) || facts.Baseline != nil && x.Answer.P == x.want.Sum
+	if facts.Unverified || x.State == operator.StateUpdate && !x.d.OwnsFields() && (isRewritten || x.Answer.Shape != x.Live.Shape) &&
+		drift.HasDerived(sent.object, sent.document, x.d.View.Manager) {
+		x.Verified = &memory.Verification{UID: x.Answer.UID, Hash: x.want.Hash, IsPending: true}
+	}
 }
 
 // maxCompared is how often an object is compared with a new one in a row, while others change it, as a controller that reports its status.
 const maxCompared = 4
 
-// verify compares an updated object with a dry-run create of its document. What differs and has no other owner is set to what a new
-// object has; what stays is remembered, so that the status says it. An error is temporary: the object is verified later.
-func (a *Actor) verify(ctx context.Context, o operator.Outcome, resp *unstructured.Unstructured, doc map[string]any) error {
-	d, t := a.Settings.Downstreams[o.Downstream], a.Memory.Object(o.Object)
-	v := memory.Verification{UID: resp.GetUID(), Hash: a.In.Desired.Objects[o.Object].Hash, IsPending: true}
-	t.Unusual.Edit().Verified = v
-	n, err := newObjectOf(ctx, a, o, doc)
+// Verify compares the object of a Result whose verification is pending with a dry-run create of its document. What differs and has no other
+// owner is set to what a new object has; what stays is in the Result. An error is temporary: the object is verified later.
+func (a *Actor) Verify(ctx context.Context, of Result) Result {
+	x := a.begin(of.Outcome)
+	x.State = operator.StateInSync // what is written is not verified again
+	x.Err = x.verify(ctx, *of.Verified, of.Applied)
+	return *x.Result
+}
+
+func (x *action) verify(ctx context.Context, v memory.Verification, sent *Applied) error {
+	n, err := x.newObjectOf(ctx, sent.document)
 	if err != nil {
 		return err
 	}
-	list, err := n.fix(ctx, o, resp)
+	list, err := n.fix(ctx, sent.object)
 	for i := 1; errors.Is(err, apply.ErrConflict) && i < maxCompared; i++ {
-		if resp, err = a.Client.Get(ctx, n.target); err == nil && resp.GetUID() == v.UID {
-			list, err = n.fix(ctx, o, resp)
+		var obj *unstructured.Unstructured
+		if obj, err = x.Client.Get(ctx, x.target); err == nil && obj.GetUID() == v.UID {
+			list, err = n.fix(ctx, obj)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	v.IsPending, v.Stale = false, drift.DescribeUnlike(list, &d.View)
-	t.Unusual.Edit().Verified = v
+	v.IsPending, v.Stale = false, drift.DescribeUnlike(list, &x.d.View)
+	x.Verified = &v
 	return nil
 }
 
 // fix makes live like the new object, and returns what still differs. ErrConflict: live has changed since.
-func (n *newObject) fix(ctx context.Context, o operator.Outcome, live *unstructured.Unstructured) ([]drift.Unlike, error) {
+func (n *newObject) fix(ctx context.Context, live *unstructured.Unstructured) ([]drift.Unlike, error) {
 	list, err := n.differences(ctx, live)
 	if err != nil || len(list) == 0 {
 		return nil, err
@@ -64,8 +69,7 @@ func (n *newObject) fix(ctx context.Context, o operator.Outcome, live *unstructu
 	if err != nil || fixed == nil {
 		return list, err
 	}
-	o.State = operator.StateInSync // what is returned is remembered, and not verified again
-	if err := n.actor.rememberApplied(ctx, o, fixed, n.doc); err != nil {
+	if err := n.applied(ctx, fixed, n.doc); err != nil {
 		return nil, err
 	}
 	return drift.WithoutTheirs(n.unlike(fixed), n.doc), nil
@@ -76,7 +80,7 @@ func (n *newObject) fix(ctx context.Context, o operator.Outcome, live *unstructu
 // leaves no other mark of ours, and also reaches into lists.
 func (n *newObject) makeLikeNew(ctx context.Context, live *unstructured.Unstructured, list []drift.Unlike) (*unstructured.Unstructured, error) {
 	list, err := n.possible(ctx, live, list)
-	client, t, doc := n.actor.Client, n.target, n.doc
+	client, t, doc := n.Client, n.target, n.doc
 	switch {
 	case err != nil || len(list) == 0:
 		return nil, err
@@ -100,18 +104,16 @@ func (n *newObject) makeLikeNew(ctx context.Context, live *unstructured.Unstruct
 
 // newObject is what dry-run creates of one document return.
 type newObject struct {
-	actor   *Actor
-	view    *drift.View
-	target  apply.Target
+	*action
 	doc     map[string]any
 	created *unstructured.Unstructured // nil: the API server does not say
 	random  []drift.Unlike
 }
 
 // newObjectOf makes a dry-run create. If the API server refuses it, or cannot make one, the result knows nothing.
-func newObjectOf(ctx context.Context, a *Actor, o operator.Outcome, doc map[string]any) (*newObject, error) {
-	n := &newObject{actor: a, view: &a.Settings.Downstreams[o.Downstream].View, target: a.target(o.Downstream, o.Target), doc: doc}
-	created, err := a.Client.DryRunCreate(ctx, n.target, doc)
+func (x *action) newObjectOf(ctx context.Context, doc map[string]any) (*newObject, error) {
+	n := &newObject{action: x, doc: doc}
+	created, err := x.Client.DryRunCreate(ctx, x.target, doc)
 	f := apply.Classify(err)
 	switch {
 	case err == nil:
@@ -119,7 +121,7 @@ func newObjectOf(ctx context.Context, a *Actor, o operator.Outcome, doc map[stri
 	case !f.Persistent() && f.Reason != apply.ReasonForbidden && f.Reason != apply.ReasonAlreadyExists && f.Reason != apply.ReasonNamespaceTerminating:
 		return nil, err
 	default:
-		a.Log.V(1).Info("not compared with a new object", "upstream", a.Ref.String(), "target", o.Target.String(), "reason", f.Reason, "message", f.Message)
+		x.Log.V(1).Info("not compared with a new object", "upstream", x.Ref.String(), "target", x.Target.String(), "reason", f.Reason, "message", f.Message)
 	}
 	return n, nil
 }
@@ -130,11 +132,11 @@ func (n *newObject) differences(ctx context.Context, live *unstructured.Unstruct
 	if len(list) == 0 {
 		return nil, nil
 	}
-	again, err := n.actor.Client.DryRunCreate(ctx, n.target, n.doc)
+	again, err := n.Client.DryRunCreate(ctx, n.target, n.doc)
 	if err != nil {
 		return nil, err
 	}
-	n.random = drift.UnlikeNew(n.created, again, n.view)
+	n.random = drift.UnlikeNew(n.created, again, &n.d.View)
 	return drift.Apart(list, n.random), nil
 }
 
@@ -142,7 +144,7 @@ func (n *newObject) unlike(live *unstructured.Unstructured) []drift.Unlike {
 	if n.created == nil {
 		return nil
 	}
-	return drift.Apart(drift.UnlikeNew(live, n.created, n.view), n.random)
+	return drift.Apart(drift.UnlikeNew(live, n.created, &n.d.View), n.random)
 }
 
 // maxTried limits the dry runs for one update.
@@ -150,16 +152,16 @@ const maxTried = 8
 
 // possible returns those of list that the API server would make like new: all at once, or else each that it accepts alone.
 func (n *newObject) possible(ctx context.Context, live *unstructured.Unstructured, list []drift.Unlike) ([]drift.Unlike, error) {
-	would, err := n.actor.Client.WouldStore(ctx, n.target, drift.LikeNew(live, list))
+	would, err := n.Client.WouldStore(ctx, n.target, drift.LikeNew(live, list))
 	if apply.Classify(err).Persistent() && len(list) > 1 {
 		var some []drift.Unlike
 		for _, f := range list[:min(len(list), maxTried)] {
-			if _, err := n.actor.Client.WouldStore(ctx, n.target, drift.LikeNew(live, []drift.Unlike{f})); err == nil {
+			if _, err := n.Client.WouldStore(ctx, n.target, drift.LikeNew(live, []drift.Unlike{f})); err == nil {
 				some = append(some, f)
 			}
 		}
 		list = some
-		would, err = n.actor.Client.WouldStore(ctx, n.target, drift.LikeNew(live, list))
+		would, err = n.Client.WouldStore(ctx, n.target, drift.LikeNew(live, list))
 	}
 	switch {
 	case apply.Classify(err).Persistent():

@@ -9,7 +9,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
-	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // wayAround is how an object can get a document that the API server refused: without values of the live object that nobody owns, as a default
@@ -17,8 +16,7 @@ import (
 // webhook.
 type wayAround struct {
 	*newObject
-	outcome operator.Outcome
-	live    *unstructured.Unstructured
+	live *unstructured.Unstructured
 	// derived are the values to remove, and abandoned the fields of others.
 	derived   []drift.Unlike
 	abandoned []fieldpath.Path
@@ -28,20 +26,20 @@ type wayAround struct {
 
 // wayAround asks by dry runs whether the API server would accept a refused document if the object had no derived values that a new one would
 // not have, or else nothing of others in maps that are gone. It returns nil if not: then the change itself is refused.
-func (a *Actor) wayAround(ctx context.Context, o operator.Outcome, doc map[string]any, refusal error) (*wayAround, error) {
+func (x *action) wayAround(ctx context.Context, doc map[string]any, refusal error) (*wayAround, error) {
 	if len(apply.InvalidFields(refusal)) == 0 {
 		return nil, nil
 	}
-	n, err := newObjectOf(ctx, a, o, doc)
+	n, err := x.newObjectOf(ctx, doc)
 	if err != nil {
 		return nil, err
 	}
-	live, err := a.Client.Get(ctx, n.target)
+	live, err := x.Client.Get(ctx, x.target)
 	if err != nil {
 		return nil, err
 	}
-	after := Patched(live, withoutCoOwned(drift.Changed(doc, live, n.view), n.view.Manager), doc)
-	for _, path := range n.view.Initial { // never drift, but part of what is sent
+	after := Patched(live, withoutCoOwned(drift.Changed(doc, live, &x.d.View), x.d.View.Manager), doc)
+	for _, path := range x.d.View.Initial { // never drift, but part of what is sent
 		if value, ok := fieldpath.Get(doc, path); ok {
 			_ = fieldpath.Set(after.Object, path, value) // one in an item that live lacks stays out
 		}
@@ -50,9 +48,9 @@ func (a *Actor) wayAround(ctx context.Context, o operator.Outcome, doc map[strin
 	if err != nil {
 		return nil, err
 	}
-	w := &wayAround{newObject: n, outcome: o, live: live, derived: drift.LivingIn(list, live), after: drift.LikeNew(after, list)}
+	w := &wayAround{newObject: n, live: live, derived: drift.LivingIn(list, live), after: drift.LikeNew(after, list)}
 	if n.created != nil {
-		if _, err = a.Client.WouldStore(ctx, n.target, w.after); !apply.Classify(err).Persistent() {
+		if _, err = x.Client.WouldStore(ctx, x.target, w.after); !apply.Classify(err).Persistent() {
 			return w, err
 		}
 	}
@@ -61,7 +59,7 @@ func (a *Actor) wayAround(ctx context.Context, o operator.Outcome, doc map[strin
 
 // withoutAbandoned is the way around without what others have in maps that are gone, but no more of it than has to go.
 func (w *wayAround) withoutAbandoned(ctx context.Context) (*wayAround, error) {
-	w.abandoned = drift.Abandoned(drift.Owned(w.live, w.view.Manager), w.doc, w.after.Object)
+	w.abandoned = drift.Abandoned(drift.Owned(w.live, w.d.View.Manager), w.doc, w.after.Object)
 	if len(w.abandoned) == 0 {
 		return nil, nil
 	}
@@ -71,7 +69,7 @@ func (w *wayAround) withoutAbandoned(ctx context.Context) (*wayAround, error) {
 		for _, p := range paths {
 			removeField(after.Object, p, w.doc)
 		}
-		_, err = w.actor.Client.WouldStore(ctx, w.target, after)
+		_, err = w.Client.WouldStore(ctx, w.target, after)
 		return after, err
 	}
 	after, err := try(w.abandoned)
@@ -90,37 +88,36 @@ func (w *wayAround) withoutAbandoned(ctx context.Context) (*wayAround, error) {
 	return w, err
 }
 
-// apply applies the document that the API server has refused at first.
-func (w *wayAround) apply(ctx context.Context) error {
-	a, t := w.actor, w.target
-	if a.Client.Dry() {
-		resp, err := a.Client.Stored(ctx, t, w.after)
+// applyWithout applies the document that the API server has refused at first, after what it refuses it for is gone.
+func (w *wayAround) applyWithout(ctx context.Context) error {
+	if w.Client.Dry() {
+		resp, err := w.Client.Stored(ctx, w.target, w.after)
 		if err != nil {
 			return err
 		}
-		return a.rememberApplied(ctx, w.outcome, resp, w.doc)
+		return w.applied(ctx, resp, w.doc)
 	}
 	live, err := w.dropAbandoned(ctx)
 	if err != nil {
 		return err
 	}
-	if claim, ok := drift.Claim(drift.Owned(live, w.view.Manager), w.derived); ok {
-		if _, err := a.Client.ApplyAt(ctx, t, w.outcome.UID, live.GetResourceVersion(), claim); err != nil {
+	if claim, ok := drift.Claim(drift.Owned(live, w.d.View.Manager), w.derived); ok {
+		if _, err := w.Client.ApplyAt(ctx, w.target, w.UID, live.GetResourceVersion(), claim); err != nil {
 			return err
 		}
 	}
 	// The API server stores null for a map that becomes empty, unless it was removed before.
 	if rest, ok := drift.WithoutEmptied(w.doc, w.live.Object); ok {
-		if _, err := a.Client.Apply(ctx, t, w.outcome.UID, rest); err != nil {
+		if _, err := w.Client.Apply(ctx, w.target, w.UID, rest); err != nil {
 			return err
 		}
 	}
-	resp, err := a.Client.Apply(ctx, t, w.outcome.UID, w.doc)
+	resp, err := w.Client.Apply(ctx, w.target, w.UID, w.doc)
 	if err != nil {
 		return err
 	}
-	a.reportApplied(w.outcome, w.live, resp)
-	return a.rememberApplied(ctx, w.outcome, resp, w.doc)
+	w.didApply(w.live, resp)
+	return w.applied(ctx, resp, w.doc)
 }
 
 // dropAbandoned removes the fields of others that forbid the change, and returns the object without them. For one that has a default, this would
@@ -129,10 +126,10 @@ func (w *wayAround) dropAbandoned(ctx context.Context) (*unstructured.Unstructur
 	if len(w.abandoned) == 0 {
 		return w.live, nil
 	}
-	a, uid, version := w.actor, w.outcome.UID, w.live.GetResourceVersion()
-	a.Log.Info("removing fields of others, with which the API server refuses the change", "upstream", a.Ref.String(), "target", w.outcome.Target.String(),
+	uid, version := w.UID, w.live.GetResourceVersion()
+	w.Log.Info("removing fields of others, with which the API server refuses the change", "upstream", w.Ref.String(), "target", w.Target.String(),
 		"fields", w.abandoned)
-	would, err := a.Client.DryRunNull(ctx, w.target, uid, version, w.abandoned)
+	would, err := w.Client.DryRunNull(ctx, w.target, uid, version, w.abandoned)
 	if err != nil {
 		return nil, err
 	}
@@ -141,5 +138,5 @@ func (w *wayAround) dropAbandoned(ctx context.Context) (*unstructured.Unstructur
 	if len(paths) == 0 {
 		return w.live, nil
 	}
-	return a.Client.Null(ctx, w.target, uid, version, paths)
+	return w.Client.Null(ctx, w.target, uid, version, paths)
 }

@@ -64,12 +64,13 @@ func (r *Attempt) do(ctx context.Context, o operator.Outcome, in operator.Input)
 	counters.Outcome(r.Name, r.Pipeline.Downstreams[o.Downstream].Name, string(o.State))
 	r.Log.V(1).Info("acting", "upstream", r.Ref.String(), "downstream", r.Pipeline.Downstreams[o.Downstream].Name,
 		"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
-	err := r.Actor(in).Do(ctx, &o)
-	if err == nil {
+	res := r.Perform(ctx, o, in)
+	if res.Err == nil {
 		return true
 	}
-	r.fail(o, err)
-	r.saveRefused(ctx, o, in)
+	o.Action = res.Action
+	r.fail(o, res.Err)
+	saveRefused(ctx, r, o, in)
 	return false
 }
 
@@ -80,7 +81,7 @@ func (r *Attempt) fail(o operator.Outcome, err error) {
 
 // Actor carries out what was decided from in.
 func (r *Attempt) Actor(in operator.Input) *act.Actor {
-	return &act.Actor{Reporter: r.Reporter(), Client: r.API, In: in, Memory: r.Memory, Removals: r.Removals, Now: r.Began, Spacing: memory.SpacingOf(r.Pipeline.Config.Retry),
+	return &act.Actor{Client: r.API, Log: r.Log, Settings: r.Pipeline.Settings, Ref: r.Ref, Upstream: r.Upstream, In: in, Known: r.Memory.Object,
 		Document: func(k int, live *drift.Live) (map[string]any, error) { return r.DocumentOf(in.Desired, k, live) },
 		Cascade:  r.Cascade(), Propagation: r.propagation(), IsSharded: r.ShardOf != nil, LacksShard: r.lacksShard}
 }
@@ -128,21 +129,21 @@ func (r *Attempt) keepTerminating(ctx context.Context, in operator.Input) {
 		}
 		o := r.OutcomeOf(i, operator.Ref{Namespace: f.Live.Namespace, Name: f.Live.Name})
 		o.Object, o.UID, o.Live = k, f.Live.UID, f.Live
-		if err := r.Actor(in).KeepGenerated(ctx, o); err != nil {
-			r.fail(o, err)
+		if res := note(r, r.Actor(in).KeepGenerated(ctx, o)); res.Err != nil {
+			r.fail(o, res.Err)
 		}
 	}
 }
 
 // saveRefused takes the owner reference off an object that deletionPolicy keeps and whose update failed.
-func (r *Attempt) saveRefused(ctx context.Context, o operator.Outcome, in operator.Input) {
+func saveRefused(ctx context.Context, r *Attempt, o operator.Outcome, in operator.Input) {
 	own := operator.Owned{Downstream: o.Downstream, Live: o.Live, Certain: true}
 	if o.Action != operator.ActionApply || o.Theirs || !decide.IsCollected(r.Pipeline.Settings, in, own) {
 		return
 	}
 	o.Action = operator.ActionMarkOwner
-	if err := r.Actor(in).Do(ctx, &o); err != nil { // it is tried again with the apply
-		r.Log.Info("taking the owner reference off what is kept failed", "upstream", r.Ref.String(), "target", o.Target.String(), "error", err.Error())
+	if res := r.Perform(ctx, o, in); res.Err != nil { // it is tried again with the apply
+		r.Log.Info("taking the owner reference off what is kept failed", "upstream", r.Ref.String(), "target", o.Target.String(), "error", res.Err.Error())
 	}
 }
 
@@ -233,18 +234,26 @@ func (r *Attempt) Save(ctx context.Context) time.Duration {
 func (r *Attempt) observe(ctx context.Context, d *operator.Decision, in operator.Input) bool {
 	news := false
 	for _, o := range d.Outcomes {
-		if o.Action == operator.ActionApply && r.Failures[o.Object] == nil {
-			news = r.Actor(in).Compare(ctx, o) || news
+		if o.Action != operator.ActionApply || r.Failures[o.Object] != nil {
+			continue
+		}
+		t, hash := r.Memory.Object(o.Object), in.Desired.Objects[o.Object].Hash
+		if _, known := t.Compared(o.Live, hash); known {
+			continue
+		}
+		if text, ok := r.Actor(in).Compare(ctx, o); ok {
+			t.SetCompared(o.Live, hash, text)
+			news = true
 		}
 	}
 	if !news {
-		r.logHeldByObserve(d)
+		logHeldByObserve(r, d)
 	}
 	return news
 }
 
 // logHeldByObserve logs what would be done, once for each change of it.
-func (r *Attempt) logHeldByObserve(d *operator.Decision) {
+func logHeldByObserve(r *Attempt, d *operator.Decision) {
 	var lines []string
 	for _, o := range append(d.Outcomes[:len(d.Outcomes):len(d.Outcomes)], d.Leftovers...) {
 		if o.Action == operator.ActionNone {

@@ -79,14 +79,29 @@ func (p Reporter) Event(warning bool, reason, action, format string, args ...any
 	p.Recorder.Eventf(p.Upstream, nil, kind, reason, action, format, args...)
 }
 
-// logWrite logs a write of an object. changed are the fields that it changed, as far as they are known: no request is made for the log.
-func (p Reporter) logWrite(message string, o operator.Outcome, changed []drift.Difference) {
+// Wrote reports a write of an object; did is the reason of the event. changed are the fields that it changed, as far as they are known: no
+// request is made for the log.
+func (p Reporter) Wrote(did string, o operator.Outcome, changed []drift.Difference) {
+	manager, word, text := p.Settings.Config.Conventions.FieldManager, strings.ToLower(did), ": "+o.Message
+	for i := range changed {
+		if did == EventUpdated && changed[i].Manager == manager && changed[i].Want != nil {
+			changed[i].Manager = "" // it goes without saying: this is our own change
+		}
+	}
 	line := []any{"upstream", p.Ref.String(), "downstream", p.Settings.Downstreams[o.Downstream].Name,
 		"kind", p.Settings.Downstreams[o.Downstream].GVK().Kind, "target", o.Target.String(), "why", o.Message}
 	if len(changed) > 0 {
-		line = append(line, "fields", drift.Explain(changed, p.Settings.Config.Conventions.FieldManager))
+		line = append(line, "fields", drift.Explain(changed, manager))
 	}
-	p.Log.Info(message, line...)
+	p.Log.Info(word, line...)
+	action := map[string]string{EventCreated: "Create", EventUpdated: "Apply", EventRepaired: "Apply", EventDeleted: "Delete", EventReleased: "Release"}[did]
+	switch {
+	case did == EventCreated:
+		text = ""
+	case did == EventRepaired && len(changed) > 0:
+		text = ": " + drift.Explain(changed, manager)
+	}
+	p.Event(did == EventRepaired, did, action, "%s %s%s", what(p.Settings, o), word, text)
 }
 
 // Failed logs a failed action. A person has to look at what the API server refuses whenever it is sent.
@@ -120,12 +135,6 @@ func (p Reporter) report(reason, action, part, text string) {
 
 func (p Reporter) warnOf(reason, part, text string) {
 	logging.Warn(p.Log, "the upstream needs attention", "upstream", p.Ref.String(), "part", part, "reason", reason, "message", text)
-}
-
-// Created reports an object that was created.
-func (p Reporter) Created(o operator.Outcome) {
-	p.logWrite("created", o, nil)
-	p.Event(false, EventCreated, "Create", "%s created", what(p.Settings, o))
 }
 
 // LostValues reports values of a Secret that are lost.
@@ -186,44 +195,11 @@ func (p Reporter) Deletion(u *memory.Upstream, d operator.Decision, failures map
 	}
 }
 
-// Updated reports an apply after a change of the desired state. changed are the fields that it changed, as far as they are known.
-func (p Reporter) Updated(o operator.Outcome, changed []drift.Difference) {
-	for i := range changed {
-		if changed[i].Manager == p.Settings.Config.Conventions.FieldManager && changed[i].Want != nil {
-			changed[i].Manager = "" // it goes without saying: this is our own change
-		}
-	}
-	p.logWrite("updated", o, changed)
-	p.Event(false, EventUpdated, "Apply", "%s updated: %s", what(p.Settings, o), o.Message)
-}
-
-// Repaired reports an apply that corrected drift.
-func (p Reporter) Repaired(o operator.Outcome, changed []drift.Difference) {
-	p.logWrite("repaired", o, changed)
-	text := o.Message
-	if len(changed) > 0 {
-		text = drift.Explain(changed, p.Settings.Config.Conventions.FieldManager)
-	}
-	p.Event(true, EventRepaired, "Apply", "%s repaired: %s", what(p.Settings, o), text)
-}
-
 // Drifted reports drift that is left as it is.
 func (p Reporter) Drifted(o operator.Outcome, explained string) {
 	p.Event(true, string(operator.StateDrifted), "Report", "%s has drifted and is left as it is: %s", what(p.Settings, o), explained)
 	logging.Warn(p.Log, "drifted, and left as it is", "upstream", p.Ref.String(), "downstream", p.Settings.Downstreams[o.Downstream].Name,
 		"kind", p.Settings.Downstreams[o.Downstream].GVK().Kind, "target", o.Target.String(), "fields", explained)
-}
-
-// Deleted reports an object that was deleted.
-func (p Reporter) Deleted(o operator.Outcome) {
-	p.logWrite("deleted", o, nil)
-	p.Event(false, EventDeleted, "Delete", "%s deleted: %s", what(p.Settings, o), o.Message)
-}
-
-// Released reports an object that is kept, without our marks.
-func (p Reporter) Released(o operator.Outcome) {
-	p.logWrite("released", o, nil)
-	p.Event(false, EventReleased, "Release", "%s released: %s", what(p.Settings, o), o.Message)
 }
 
 // LostFields reports fields that should have gone with the template and stay.

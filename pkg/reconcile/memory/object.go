@@ -154,19 +154,15 @@ func (f *found) Verdict(live *drift.Live, hash string) operator.Verdict {
 	return v
 }
 
-// ProveImmutable records that the update to that hash needs the object to be recreated.
-func (f *found) ProveImmutable(live *drift.Live, hash string, now time.Time) {
-	*f.proof.Edit() = proof{live.UID, live.ResourceVersion, hash, now}
+// SetImmutable records whether the update to that hash needs the object to be recreated.
+func (f *found) SetImmutable(is bool, live *drift.Live, hash string, now time.Time) {
+	if f.proof.Reset(); is {
+		*f.proof.Edit() = proof{live.UID, live.ResourceVersion, hash, now}
+	}
 }
 
-// IsProvedAt reports whether that was proved by the reconciliation that began then. An earlier proof is forgotten.
-func (f *found) IsProvedAt(now time.Time) bool {
-	if f.proof.Get().at.Equal(now) {
-		return true
-	}
-	f.proof.Reset()
-	return false
-}
+// IsProvedAt reports whether that was proved by the reconciliation that began then.
+func (f *found) IsProvedAt(now time.Time) bool { return f.proof.Get().at.Equal(now) }
 
 // SetDryRun records whether a dry run of an apply changed nothing.
 func (f *found) SetDryRun(live *drift.Live, hash string, same bool) {
@@ -191,11 +187,17 @@ func (f *found) SetChangedBy(fields string) {
 	f.Unusual.Set(fields != "", func(u *unusualObject) { u.ChangedBy = fields })
 }
 
-// SetRewritten sets of which fields the API server stored other values than were sent, and reports whether they are others than before.
-func (f *found) SetRewritten(fields string) (isNew bool) {
-	isNew = fields != f.Unusual.Get().rewritten
+// SetRewritten sets of which fields the API server stored other values than were sent.
+func (f *found) SetRewritten(fields string) {
 	f.Unusual.Set(fields != "", func(u *unusualObject) { u.rewritten = fields })
-	return isNew
+}
+
+// Rewritten is what SetRewritten set last for the object of that uid.
+func (f *found) Rewritten(uid types.UID) string {
+	if f.UID != uid {
+		return ""
+	}
+	return f.Unusual.Get().rewritten
 }
 
 // inheritGenerated takes over generated values that are kept for the next object.

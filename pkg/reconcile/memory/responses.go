@@ -10,7 +10,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
 // FreshFor bounds how long a response is preferred to the cache: an informer that lags longer is not waited for.
@@ -62,15 +61,6 @@ func (s *shared) RememberUnplaced(downstream int, live *drift.Live, now time.Tim
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.displace(downstream, response{live, now.Add(FreshFor)})
-}
-
-// CreatedByUs reports whether the response about object k of the desired state proves that the object was created for the upstream with that
-// uid.
-func (s *shared) CreatedByUs(k int, uid types.UID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	live := s.list[k].read.Get().Live
-	return live != nil && marks.Applied(live, uid)
 }
 
 // RememberBefore keeps the response about the deletion.before object.

@@ -51,7 +51,7 @@ func WithRecreations(ctx context.Context, r *attempt.Attempt, d operator.Decisio
 		if in.Facts == nil {
 			in = r.GatherCached(ctx)
 		}
-		found = r.Actor(in).NeedsRecreation(ctx, o) || found
+		found = r.NeedsRecreation(ctx, o, in) || found
 	}
 	if !found {
 		return d
