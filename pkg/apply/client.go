@@ -23,7 +23,7 @@ type Client struct {
 	dynamic dynamic.Interface
 	manager string
 	observe Observer
-	dry     *DryRun // nil: it writes
+	dry     bool // it writes nothing
 }
 
 // Option is an option of New.
@@ -72,18 +72,12 @@ func (c *Client) patch(ctx context.Context, o op, t Target, pt types.PatchType, 
 		subs = []string{o.sub}
 	}
 	opts.FieldManager = c.manager
-	if c.dry != nil {
+	if c.dry {
 		opts.DryRun = []string{metav1.DryRunAll}
 	}
 	out, err := c.resource(t).Patch(ctx, t.Name, pt, data, opts, subs...)
 	if failed := c.done(o, t, err); failed != nil {
-		if c.dry != nil {
-			c.dry.refused(t, failed)
-		}
 		return nil, failed
-	}
-	if c.dry != nil && o.sub == "" {
-		c.dry.answered(t, out)
 	}
 	return out, nil
 }

@@ -40,9 +40,6 @@ func (c *Client) Delete(ctx context.Context, t Target, uid types.UID, propagatio
 	if failed == nil {
 		return deletionOf(answer, uid), nil
 	}
-	if c.dry != nil {
-		c.dry.refused(t, failed)
-	}
 	if failed = c.explainConflict(ctx, t, uid, failed); errors.Is(failed, ErrGone) {
 		return Deletion{Gone: true}, nil
 	}

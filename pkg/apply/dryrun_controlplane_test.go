@@ -21,7 +21,7 @@ func TestStored(t *testing.T) {
 		{"metadata", "labels", "theirs"}} {
 		unstructured.RemoveNestedField(want.Object, path...)
 	}
-	got, err := f.c.Stored(t.Context(), at, want)
+	got, err := f.c.WouldStore(t.Context(), at, want)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,12 +31,12 @@ func TestStored(t *testing.T) {
 		t.Errorf("it would be %v", got.Object)
 	}
 	unstructured.RemoveNestedField(want.Object, "spec", "selector")
-	_, err = f.c.Stored(t.Context(), at, want)
+	_, err = f.c.WouldStore(t.Context(), at, want)
 	expectError(t, err, nil, ReasonRejected)
 	if after := f.get(at); after.GetResourceVersion() != before.GetResourceVersion() {
 		t.Errorf("the object was written: %v", after)
 	}
 	testkit.Patch(t, deployments, f.ns, "a", "other", `{"spec": {"paused": null}}`)
-	_, err = f.c.Stored(t.Context(), at, before)
+	_, err = f.c.WouldStore(t.Context(), at, before)
 	expectError(t, err, ErrConflict, ReasonChanged)
 }

@@ -17,11 +17,6 @@ import (
 // resourceVersion has changed. ErrReplaced, ErrGone: the object does not exist any more. Paths cannot enter lists.
 func (c *Client) Null(ctx context.Context, t Target, uid types.UID, resourceVersion string,
 	paths []fieldpath.Path) (*unstructured.Unstructured, error) {
-	if c.dry != nil {
-		if out := c.dry.without(t, paths); out != nil {
-			return out, nil
-		}
-	}
 	return c.null(ctx, t, uid, resourceVersion, paths, c.dryRun())
 }
 

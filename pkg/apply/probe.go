@@ -39,11 +39,9 @@ func (c *Client) Accepts(ctx context.Context, t Target, obj map[string]any) erro
 }
 
 // AcceptsApply asks whether the API server would accept an apply of obj to the object with that uid: nil means yes. Nothing is
-// stored, and a client with WithDryRun does not record the response.
+// stored.
 func (c *Client) AcceptsApply(ctx context.Context, t Target, uid types.UID, obj map[string]any) error {
-	asking := *c
-	asking.dry = nil
-	_, err := asking.DryRunApply(ctx, t, uid, obj)
+	_, err := c.DryRunApply(ctx, t, uid, obj)
 	return err
 }
 

@@ -99,7 +99,7 @@ var operations = map[string]func(o *operation) (*unstructured.Unstructured, erro
 	},
 	"Stored": func(o *operation) (*unstructured.Unstructured, error) {
 		o.live.Object["spec"] = o.Doc["spec"]
-		return o.Stored(o.ctx, o.at, o.live)
+		return o.WouldStore(o.ctx, o.at, o.live)
 	},
 }
 

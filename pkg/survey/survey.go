@@ -440,7 +440,7 @@ func (v *Survey) Preview(ctx context.Context, ref operator.Ref) (*preview.Findin
 	if ref == (operator.Ref{}) {
 		return &preview.Finding{Operator: v.reconciler.Name, Left: left}, nil
 	}
-	f, err := v.reconciler.Preview(looking, ref, preview.Options{Client: v.dryClient, Documents: v.surveyor.options.Documents})
+	f, err := v.reconciler.Preview(looking, ref, preview.Options{Client: v.dryClient(), Documents: v.surveyor.options.Documents})
 	switch {
 	case ctx.Err() != nil: // a canceled preview says nothing about the upstream
 		return nil, ctx.Err()
@@ -455,10 +455,10 @@ func (v *Survey) Preview(ctx context.Context, ref operator.Ref) (*preview.Findin
 	return f, nil
 }
 
-// dryClient makes the client of one reconciliation.
-func (v *Survey) dryClient(answers *apply.DryRun) *apply.Client {
+// dryClient makes a client that writes nothing.
+func (v *Survey) dryClient() *apply.Client {
 	objects := v.surveyor.connections.Objects(connections.Identity{})
-	return apply.New(objects, v.reconciler.Pipeline.Config.Conventions.FieldManager, apply.WithDryRun(answers))
+	return apply.New(objects, v.reconciler.Pipeline.Config.Conventions.FieldManager, apply.WithDryRun())
 }
 
 // Enqueue implements reconcile.Host.

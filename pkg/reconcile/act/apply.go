@@ -10,6 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
@@ -68,12 +69,16 @@ func (x *action) applied(ctx context.Context, resp *unstructured.Unstructured, d
 	live := x.d.View.Live(resp)
 	if extras := extras(x.Settings, x.Downstream, live, resp, doc, x.State == operator.StateCreate); len(extras) > 0 {
 		var err error
-		if resp, err = x.Client.Null(ctx, x.target, live.UID, live.ResourceVersion, extras); err != nil {
+		if x.Client.Dry() { // a request would start from the object before the apply
+			for _, p := range extras {
+				fieldpath.Remove(resp.Object, p)
+			}
+		} else if resp, err = x.Client.Null(ctx, x.target, live.UID, live.ResourceVersion, extras); err != nil {
 			return err
 		}
 		live = x.d.View.Live(resp)
 	}
-	x.Answer, x.Written, x.Applied = live, x.want.Hash, &Applied{object: resp, document: doc}
+	x.Stored, x.Answer, x.Written, x.Applied = resp, live, x.want.Hash, &Applied{document: doc}
 	if live.Hash != x.want.Hash {
 		x.ChangedBy = new(fmt.Sprintf("admission changes %s, which holds the hash: exclude it from that webhook or policy", x.Settings.HashKey()))
 	}

@@ -19,6 +19,7 @@ func (x *action) compareByDryRun(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	x.Stored = resp
 	would := x.d.View.Live(resp)
 	if x.Same = new(would.P == x.Live.P && would.Hash == x.Live.Hash && !x.Live.Extra); *x.Same {
 		return nil

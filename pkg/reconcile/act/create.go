@@ -48,7 +48,7 @@ func (x *action) resolveExisting(ctx context.Context, doc map[string]any) error 
 		switch {
 		case err == nil:
 			x.didApply(nil, resp)
-			x.Answer, x.Written = x.LiveOf(x.d, resp), x.want.Hash
+			x.Stored, x.Answer, x.Written = resp, x.LiveOf(x.d, resp), x.want.Hash
 			return nil
 		case !errors.Is(err, apply.ErrReplaced) && !errors.Is(err, apply.ErrGone):
 			return err

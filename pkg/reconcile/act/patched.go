@@ -28,9 +28,9 @@ func (x *action) afterTakeOver(ctx context.Context, taken *unstructured.Unstruct
 		if len(list) == 0 {
 			return resp, nil
 		}
-		return x.Client.Stored(ctx, x.target, Patched(resp, list, doc))
+		return x.Client.WouldStore(ctx, x.target, Patched(resp, list, doc))
 	case apply.Classify(err).Reason == apply.ReasonRejected:
-		return x.Client.Stored(ctx, x.target, Patched(taken, list, doc))
+		return x.Client.WouldStore(ctx, x.target, Patched(taken, list, doc))
 	}
 	return resp, err
 }

@@ -98,7 +98,7 @@ func (x *action) mark(ctx context.Context, obj *unstructured.Unstructured, marke
 		resp, err = x.Client.Unmark(ctx, x.target, resp, off)
 	}
 	if err == nil {
-		x.Answer, x.Written = x.LiveOf(x.d, resp), hash
+		x.Stored, x.Answer, x.Written = resp, x.LiveOf(x.d, resp), hash
 	}
 	return err
 }

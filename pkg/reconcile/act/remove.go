@@ -75,7 +75,7 @@ func (x *action) release(ctx context.Context) error {
 
 // released is about an object that was released, as the API server returned it; nil: it is gone.
 func (x *action) released(obj *unstructured.Unstructured) error {
-	x.Did = events.EventReleased
+	x.Did, x.Stored = events.EventReleased, obj
 	if obj == nil || x.Client.Dry() {
 		return x.unlessGone(apply.ErrGone)
 	}

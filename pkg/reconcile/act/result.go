@@ -19,9 +19,10 @@ type Result struct {
 	// Did is the reason of the event about it; empty if there is nothing to report.
 	Did string
 	// Answer is the object as the API server returned it last; nil if it did not, or it is gone. Written is the hash with which it was
-	// written; empty if it was read, or is no longer ours.
+	// written; empty if it was read, or is no longer ours. Stored is all of it as it was, or would be, written; nil if it was not.
 	Answer  *drift.Live
 	Written string
+	Stored  *unstructured.Unstructured
 	// Applied is about the document of an apply; nil if none was sent, or nothing is known of the object.
 	Applied *Applied
 	// Gone are objects that do not exist.
@@ -49,6 +50,5 @@ type Applied struct {
 	Baseline  *canonical.Sum
 	Rewritten string
 
-	object   *unstructured.Unstructured
 	document map[string]any
 }

@@ -22,7 +22,7 @@ func (x *action) needsVerification() {
 	facts, sent := x.In.Facts[x.Object], x.Applied
 	isRewritten := sent.Rewritten != x.known.Rewritten(x.Answer.UID) || facts.Baseline != nil && x.Answer.P == x.want.Sum
 	if facts.Unverified || x.State == operator.StateUpdate && !x.d.OwnsFields() && (isRewritten || x.Answer.Shape != x.Live.Shape) &&
-		drift.HasDerived(sent.object, sent.document, x.d.View.Manager) {
+		drift.HasDerived(x.Stored, sent.document, x.d.View.Manager) {
 		x.Verified = &memory.Verification{UID: x.Answer.UID, Hash: x.want.Hash, IsPending: true}
 	}
 }
@@ -35,20 +35,19 @@ const maxCompared = 4
 func (a *Actor) Verify(ctx context.Context, of Result) Result {
 	x := a.begin(of.Outcome)
 	x.State = operator.StateInSync // what is written is not verified again
-	x.Err = x.verify(ctx, *of.Verified, of.Applied)
+	x.Err = x.verify(ctx, *of.Verified, of.Stored, of.Applied.document)
 	return *x.Result
 }
 
-func (x *action) verify(ctx context.Context, v memory.Verification, sent *Applied) error {
-	n, err := x.newObjectOf(ctx, sent.document)
+func (x *action) verify(ctx context.Context, v memory.Verification, live *unstructured.Unstructured, doc map[string]any) error {
+	n, err := x.newObjectOf(ctx, doc)
 	if err != nil {
 		return err
 	}
-	list, err := n.fix(ctx, sent.object)
+	list, err := n.fix(ctx, live)
 	for i := 1; errors.Is(err, apply.ErrConflict) && i < maxCompared; i++ {
-		var obj *unstructured.Unstructured
-		if obj, err = x.Client.Get(ctx, x.target); err == nil && obj.GetUID() == v.UID {
-			list, err = n.fix(ctx, obj)
+		if live, err = x.Client.Get(ctx, x.target); err == nil && live.GetUID() == v.UID {
+			list, err = n.fix(ctx, live)
 		}
 	}
 	if err != nil {
@@ -85,7 +84,7 @@ func (n *newObject) makeLikeNew(ctx context.Context, live *unstructured.Unstruct
 	case err != nil || len(list) == 0:
 		return nil, err
 	case client.Dry():
-		return client.Stored(ctx, t, drift.LikeNew(live, list))
+		return client.WouldStore(ctx, t, drift.LikeNew(live, list))
 	}
 	if claim, ok := drift.Claim(doc, list); ok {
 		if _, err := client.ApplyAt(ctx, t, live.GetUID(), live.GetResourceVersion(), claim); err != nil {

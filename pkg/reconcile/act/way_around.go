@@ -91,7 +91,7 @@ func (w *wayAround) withoutAbandoned(ctx context.Context) (*wayAround, error) {
 // applyWithout applies the document that the API server has refused at first, after what it refuses it for is gone.
 func (w *wayAround) applyWithout(ctx context.Context) error {
 	if w.Client.Dry() {
-		resp, err := w.Client.Stored(ctx, w.target, w.after)
+		resp, err := w.Client.WouldStore(ctx, w.target, w.after)
 		if err != nil {
 			return err
 		}

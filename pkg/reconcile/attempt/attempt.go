@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
+	"github.com/corollary-dev/corollary/pkg/reconcile/act"
 	"github.com/corollary-dev/corollary/pkg/reconcile/before"
 	"github.com/corollary-dev/corollary/pkg/reconcile/departures"
 	"github.com/corollary-dev/corollary/pkg/reconcile/events"
@@ -36,6 +37,8 @@ type Attempt struct {
 	budget
 	// PredecessorBaseline is the baseline of an object in the session that works while this one counts; nil if it has none.
 	PredecessorBaseline func(downstream int, uid types.UID) *canonical.Sum
+	// OnResult is called with what came of each action; nil: of none.
+	OnResult func(act.Result)
 }
 
 // Session is what the attempts of an operator have in common.

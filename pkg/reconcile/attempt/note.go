@@ -16,7 +16,13 @@ func (r *Attempt) Perform(ctx context.Context, o operator.Outcome, in operator.I
 	actor := r.Actor(in)
 	res := note(r, actor.Do(ctx, o))
 	if res.Verified != nil {
-		res.Err = note(r, actor.Verify(ctx, res)).Err
+		verified := note(r, actor.Verify(ctx, res))
+		if res.Err = verified.Err; verified.Stored != nil {
+			res.Stored = verified.Stored
+		}
+	}
+	if r.OnResult != nil {
+		r.OnResult(res)
 	}
 	return res
 }

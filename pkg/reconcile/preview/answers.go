@@ -2,6 +2,7 @@ package preview
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,24 +13,24 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile/act"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
 // readAnswers handles the API server's responses. It reports whether deciding again may bring something new.
 func (t *dryRun) readAnswers(ctx context.Context, d operator.Decision, in operator.Input) bool {
 	news := false
 	for _, o := range d.Outcomes {
-		at := act.Target(t.Pipeline.Settings, o.Downstream, o.Target)
 		switch {
 		case o.Action == operator.ActionNone || t.changes[o.Object] != nil && t.changes[o.Object].Failure != nil:
 		case t.Failures[o.Object] != nil:
-			news = t.previewRefused(at, o, in) || news
+			news = t.previewRefused(o, in) || news
 		case o.Action == operator.ActionCompare:
-			t.noteReportedDrift(o, t.answers.Answer(at))
+			t.noteReportedDrift(o, t.resultOf(o).Stored)
 		case o.Action == operator.ActionDelete:
-			t.previewRecreate(ctx, at, o, in)
+			t.previewRecreate(ctx, o, in)
 			news = true
-		case t.answers.Error(at) == nil && t.answers.Answer(at) != nil:
-			t.accepted(o, t.answers.Answer(at), in)
+		case t.resultOf(o).Err == nil && t.resultOf(o).Stored != nil:
+			t.accepted(o, t.resultOf(o).Stored, in)
 			news = true
 		}
 	}
@@ -81,7 +82,8 @@ func (t *dryRun) noteReportedDrift(o operator.Outcome, answer *unstructured.Unst
 
 // previewRecreate is about an object that would be deleted and recreated. The API server is asked under another name, since its
 // own is taken.
-func (t *dryRun) previewRecreate(ctx context.Context, at apply.Target, o operator.Outcome, in operator.Input) {
+func (t *dryRun) previewRecreate(ctx context.Context, o operator.Outcome, in operator.Input) {
+	at := act.Target(t.Pipeline.Settings, o.Downstream, o.Target)
 	c := t.change(o, Recreate)
 	c.Document = t.documentFor(o, in)
 	if made, err := t.API.DryRunCreate(ctx, at, c.Document); err == nil {
@@ -97,9 +99,9 @@ func (t *dryRun) previewRecreate(ctx context.Context, at apply.Target, o operato
 
 // previewRefused is about a write that failed. If the failure says nothing about the write itself, the decision is kept, and its
 // consequences are worked out without a response.
-func (t *dryRun) previewRefused(at apply.Target, o operator.Outcome, in operator.Input) bool {
+func (t *dryRun) previewRefused(o operator.Outcome, in operator.Input) bool {
 	i := o.Object
-	note := inconclusive(t.answers.Error(at), at)
+	note := inconclusive(t.refusal(o), o.Target)
 	if note == "" {
 		c := t.change(o, Refuse)
 		c.Failure = t.Failures[i]
@@ -116,7 +118,7 @@ func (t *dryRun) previewRefused(at apply.Target, o operator.Outcome, in operator
 	t.changes[i] = c
 	if o.Live == nil {
 		c.After = &unstructured.Unstructured{Object: c.Document}
-		if apply.Classify(t.answers.Error(at)).Reason == apply.ReasonNamespaceNotFound && !t.makesNamespace(at.Namespace) {
+		if apply.Classify(t.refusal(o)).Reason == apply.ReasonNamespaceNotFound && !t.makesNamespace(o.Target.Namespace) {
 			return false // it replaces nothing before someone else makes the namespace
 		}
 	}
@@ -140,8 +142,22 @@ func (t *dryRun) makesNamespace(name string) bool {
 	})
 }
 
+// resultOf is what came of the last action at the place of an object.
+func (t *dryRun) resultOf(o operator.Outcome) act.Result {
+	return t.results[memory.At(o.Downstream, o.Target)]
+}
+
+// refusal is why the last write at the place of an object was refused; nil if it was not.
+func (t *dryRun) refusal(o operator.Outcome) error {
+	var err *apply.Error
+	if errors.As(t.resultOf(o).Err, &err) && (err.Verb == "apply" || err.Verb == "patch" || err.Verb == "delete") {
+		return err
+	}
+	return nil
+}
+
 // inconclusive says why a refused dry run says nothing about the write; empty if it does.
-func inconclusive(err error, at apply.Target) string {
+func inconclusive(err error, at operator.Ref) string {
 	switch f := apply.Classify(err); {
 	case err == nil:
 		return ""
@@ -184,9 +200,8 @@ func (t *dryRun) previewLeftover(o operator.Outcome) bool {
 	c := t.change(o, ActionOf(o))
 	c.Leftover = true
 	t.leftovers[o.UID] = c
-	at := act.Target(t.Pipeline.Settings, o.Downstream, o.Target)
-	if err := t.answers.Error(at); err != nil && t.Failures[o.Object] != nil {
-		c.Note = inconclusive(err, at)
+	if err := t.refusal(o); err != nil && t.Failures[o.Object] != nil {
+		c.Note = inconclusive(err, o.Target)
 		if c.Note == "" {
 			c.Action, c.Failure, c.Risk = Refuse, t.Failures[o.Object], ""
 			return false
@@ -194,8 +209,8 @@ func (t *dryRun) previewLeftover(o operator.Outcome) bool {
 		delete(t.Failures, o.Object)
 		t.Memory.NoteGone(o.UID, t.Began)
 	}
-	if answer := t.answers.Answer(at); o.Action == operator.ActionRelease && answer != nil {
-		c.After = answer
+	if o.Action == operator.ActionRelease {
+		c.After = t.resultOf(o).Stored
 	}
 	return true
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/reconcile/act"
 	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
+	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
 // dryRun is a reconciliation that writes nothing. It takes the same steps as any other, except for the upstream's finalizer,
@@ -25,7 +26,8 @@ import (
 type dryRun struct {
 	*attempt.Attempt
 	options Options
-	answers *apply.DryRun
+	// results are what came of the last action at each place.
+	results map[memory.Place]act.Result
 	finding *Finding
 	// last is the final decision.
 	last operator.Decision
@@ -41,19 +43,20 @@ type dryRun struct {
 
 // Options are the options of a preview.
 type Options struct {
-	// Client makes the client of one reconciliation, which stores the results of dry runs in its argument.
-	Client func(*apply.DryRun) *apply.Client
+	// Client makes dry runs.
+	Client *apply.Client
 	// Documents makes changes contain the whole objects, before and after: one more read for each object that would change.
 	Documents bool
 }
 
 // Of is what an attempt would do. isLeftOver reports whether the upstream, which is not selected, keeps its downstreams. It writes nothing.
 func Of(ctx context.Context, a *attempt.Attempt, o Options, isLeftOver func() bool) (*Finding, error) {
-	t := &dryRun{Attempt: a, options: o, answers: apply.NewDryRun(), changes: map[int]*Change{}, leftovers: map[types.UID]*Change{},
+	t := &dryRun{Attempt: a, options: o, results: map[memory.Place]act.Result{}, changes: map[int]*Change{}, leftovers: map[types.UID]*Change{},
 		after: map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
 		finding: &Finding{Operator: a.Name, Ref: a.Ref, Upstream: a.Upstream, Selected: a.Selected,
 			Match: a.Pipeline.Match(a.Upstream)}}
-	a.API = o.Client(t.answers)
+	a.API = o.Client
+	a.OnResult = func(res act.Result) { t.results[memory.At(res.Downstream, res.Target)] = res }
 	if a.Upstream.GetDeletionTimestamp() != nil {
 		return t.finding, t.previewDeletion(ctx)
 	}
