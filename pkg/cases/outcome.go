@@ -56,11 +56,11 @@ type outcome struct {
 // outcomeOf reconciles the upstream once, as run does after an event of it, and returns the outcome.
 func (w *caseRun) outcomeOf(ctx context.Context, selected bool) (*outcome, error) {
 	if finalizers := w.upstream.GetFinalizers(); len(finalizers) > 0 {
-		w.reconciler.NoteDeleting(w.upstream.GetUID(), finalizers)
+		w.reconciler.Cascades.Note(w.upstream.GetUID(), finalizers)
 	}
 	if !selected {
-		w.reconciler.NoteLeft(w.upstreamRef(), w.upstream.GetUID())
-		w.reconciler.NoteNamespaceLeft(true, operator.Ref{Name: w.upstream.GetNamespace()})
+		w.reconciler.Deselected.Upstream(w.upstreamRef(), w.upstream.GetUID())
+		w.reconciler.Deselected.Namespace([]operator.Ref{{Name: w.upstream.GetNamespace()}}, true)
 	}
 	w.transport.written = map[string]bool{}
 	o := &outcome{pipeline: w.Pipeline, written: w.transport.written,

@@ -32,6 +32,6 @@ func (e *Engine) Kept(name string) (n int, text string) {
 	o.mu.Lock()
 	s := o.current.session
 	o.mu.Unlock()
-	queued, leaving, cascades := s.queue.Len(), len(s.reconciler.Leaving()), s.reconciler.Cascades()
+	queued, leaving, cascades := s.queue.Len(), len(s.reconciler.Deselected.Refs()), s.reconciler.Cascades.Number()
 	return queued + leaving + cascades, fmt.Sprintf("%d are queued, %d remembered as leaving, of %d the deletion", queued, leaving, cascades)
 }

@@ -93,7 +93,7 @@ func (s *session) beginActing() {
 			s.Add(informers.PriorityBulk, 0, s.startWith(before == work.Counting)...)
 		} else {
 			// No first list shows those that leave, and those of shards were passed over while these were loaded.
-			s.Add(informers.PriorityBulk, 0, append(s.reconciler.Leaving(), loaded...)...)
+			s.Add(informers.PriorityBulk, 0, append(s.reconciler.Deselected.Refs(), loaded...)...)
 		}
 		s.gate.EndCounting()
 		s.reconciler.UseBaselinesOf(nil)

@@ -225,7 +225,7 @@ func (c *Cache) CountDownstreams() int {
 
 // Candidates lists the upstreams, and those that the owner marks of downstreams name, each once: what a start reconciles.
 func (c *Cache) Candidates(r *reconcile.Reconciler) []operator.Ref {
-	return candidates(c.now(), r, r.Leaving())
+	return candidates(c.now(), r, r.Deselected.Refs())
 }
 
 func candidates(from *sharded, r *reconcile.Reconciler, more []operator.Ref) []operator.Ref {
@@ -258,7 +258,7 @@ func candidates(from *sharded, r *reconcile.Reconciler, more []operator.Ref) []o
 func (c *Cache) NoteLeftSince(before *Cache, r *reconcile.Reconciler) {
 	for p := range before.packed() {
 		if now, ok := c.now().upstreams.get(p.Ref()).(*kept.Packed); !ok || now.MatchResult().Unmet != "" {
-			r.NoteLeft(p.Ref(), p.UID)
+			r.Deselected.Upstream(p.Ref(), p.UID)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (f Feed) upstreams() cache.ResourceEventHandler {
 			if p := f.Reconciler.Pipeline; p.Config.Watch.LabelSelector != nil || p.HasRows() { // it may exist without its labels
 				f.noteLeft(obj)
 			} else if p, ok := unwrapTombstone(obj).(*kept.Packed); ok {
-				f.Reconciler.NoteUpstreamGone(p.UID)
+				f.Reconciler.Cascades.Forget(p.UID)
 				f.noteLastState(obj)
 			}
 			f.Queue.Add(PriorityNow, 0, refsOf(obj)...)
@@ -112,7 +112,7 @@ func (f Feed) matching(upstreams cache.ResourceEventHandler) cache.ResourceEvent
 		},
 		DeleteFunc: func(obj any) {
 			p, ok := unwrapTombstone(obj).(*kept.Packed)
-			if !ok || p.MatchResult().Unmet == "" || f.Reconciler.IsLeaving(p.Ref()) {
+			if !ok || p.MatchResult().Unmet == "" || f.Reconciler.Deselected.Some(p.Ref()) {
 				upstreams.OnDelete(obj)
 			}
 		},
@@ -203,11 +203,11 @@ func (f Feed) namespaces(c *Cache) cache.ResourceEventHandler {
 		},
 		UpdateFunc: func(before, after any) {
 			if matched, matchesNow := matches(before), matches(after); matched != matchesNow {
-				f.Reconciler.NoteNamespaceLeft(matched, refsOf(after)...)
+				f.Reconciler.Deselected.Namespace(refsOf(after), matched)
 				f.enqueueNamespace(c, after)
 			}
 		},
-		DeleteFunc: func(obj any) { f.Reconciler.NoteNamespaceLeft(false, refsOf(obj)...) },
+		DeleteFunc: func(obj any) { f.Reconciler.Deselected.Namespace(refsOf(obj), false) },
 	}
 }
 
@@ -224,7 +224,7 @@ func (f Feed) enqueueNamespace(c *Cache, namespace any) {
 // onUpstream handles an upstream that a watch shows.
 func (f Feed) onUpstream(obj any) {
 	if p, ok := obj.(*kept.Packed); ok && len(p.Finalizers()) > 0 {
-		f.Reconciler.NoteDeleting(p.UID, p.Finalizers())
+		f.Reconciler.Cascades.Note(p.UID, p.Finalizers())
 	}
 }
 
@@ -290,6 +290,6 @@ func (f Feed) noteLastState(obj any) {
 // noteLeft reports that the watch no longer shows an upstream.
 func (f Feed) noteLeft(obj any) {
 	if p, ok := unwrapTombstone(obj).(*kept.Packed); ok {
-		f.Reconciler.NoteLeft(p.Ref(), p.UID)
+		f.Reconciler.Deselected.Upstream(p.Ref(), p.UID)
 	}
 }

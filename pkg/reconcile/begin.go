@@ -50,7 +50,7 @@ func (r *Reconciler) beginAny(ctx context.Context, ref operator.Ref) (begun *rec
 		}
 	}()
 	l.Selected = r.selectsNamespace(r.Cache, ref.Namespace)
-	r.deselected.Forget(ref)
+	r.Deselected.Forget(ref)
 	if ahead != nil && ahead.GetUID() == cached.GetUID() && memory.Newer(ahead.GetResourceVersion(), cached.GetResourceVersion()) {
 		l.Upstream = ahead
 	} else {
@@ -108,7 +108,7 @@ func (r *Reconciler) beginUncached(ctx context.Context, ref operator.Ref) (*reco
 		l.unknown = true
 		return l, nil
 	case match.IsMet() && r.Selector.Matches(labelsOf(up)):
-		r.deselected.Forget(ref)
+		r.Deselected.Forget(ref)
 		r.forget(ref)
 		return nil, nil
 	}
@@ -119,7 +119,7 @@ func (r *Reconciler) beginUncached(ctx context.Context, ref operator.Ref) (*reco
 // beginDeselected is about an upstream that exists and is not selected.
 func (r *reconciliation) beginDeselected(ctx context.Context) *reconciliation {
 	if r.hasNothing() {
-		r.deselected.Forget(r.Ref)
+		r.Deselected.Forget(r.Ref)
 	}
 	if r.hasNothing() || r.isLeftOver() && !r.ReportsLeftovers || isOwnDownstream(r.Pipeline, r.Upstream) {
 		r.noteShared()
@@ -187,7 +187,7 @@ func (r *Reconciler) NoteUnknown(ref operator.Ref, err error) {
 	counters.Failure(r.Name, "", reasonMatchConditionFailed)
 	logging.Warn(r.Log, "whether it is an upstream is not known: it is left as it is", "upstream", ref.String(), "reason", reasonMatchConditionFailed,
 		"message", err.Error())
-	r.deselected.Forget(ref)
+	r.Deselected.Forget(ref)
 	r.forget(ref)
 }
 

@@ -38,7 +38,7 @@ func (r *Reconciler) Count(ctx context.Context, ref operator.Ref, cleansUp bool)
 		return c, l.saveUnknown(ctx), false
 	case l.unknown:
 		r.forget(ref)
-	case l.Upstream.GetDeletionTimestamp() == nil && r.deselected.Some(ref): // its author took the label off, while a process ran
+	case l.Upstream.GetDeletionTimestamp() == nil && r.Deselected.Some(ref): // its author took the label off, while a process ran
 	case l.Upstream.GetDeletionTimestamp() == nil:
 		defer func() { l.Memory.Desired().Forget() }()
 		up, paused := resumed(l.Pipeline.Settings, l.Upstream)

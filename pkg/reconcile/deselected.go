@@ -20,7 +20,7 @@ import (
 // isLeftOver reports whether an upstream that is not selected keeps its downstreams: it was not seen leaving, and its status does not say
 // that they are being removed, or said so of others, before one of them was made.
 func (r *reconciliation) isLeftOver() bool {
-	if r.Upstream.GetDeletionTimestamp() != nil || r.deselected.Has(r.Ref, r.Upstream.GetUID()) {
+	if r.Upstream.GetDeletionTimestamp() != nil || r.Deselected.Has(r.Ref, r.Upstream.GetUID()) {
 		return false
 	}
 	if !report.SaysNotSelected(r.Pipeline.Settings, r.Upstream) {

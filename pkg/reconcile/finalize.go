@@ -134,7 +134,7 @@ func (r *reconciliation) reportHeld(ctx context.Context, d operator.Decision) ti
 // watchLagsDeletion reports whether an upstream is being deleted and its watch, which has it, has not shown that yet. A
 // response, or the cache before the event is handled, may lack what the deletion asks for.
 func (r *reconciliation) watchLagsDeletion() bool {
-	return !r.cascades.Knows(r.Upstream.GetUID()) && r.Cache.UpstreamUID(r.Ref) == r.Upstream.GetUID()
+	return !r.Cascades.Knows(r.Upstream.GetUID()) && r.Cache.UpstreamUID(r.Ref) == r.Upstream.GetUID()
 }
 
 // releaseHolders takes our marks off forgotten objects that are kept because of what they contain, before that loses its own.

@@ -45,7 +45,7 @@ func (r *reconciliation) finishUnselected(ctx context.Context, d operator.Decisi
 		return r.RetryLater()
 	}
 	if len(d.Leftovers) == 0 {
-		r.deselected.Forget(r.Ref)
+		r.Deselected.Forget(r.Ref)
 	}
 	after := attempt.MinNonZero(r.StatusDelay, r.NextForUnseen())
 	for _, o := range slices.Concat(d.Outcomes, d.Leftovers) {

@@ -28,8 +28,8 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 
 // InheritLeaving takes over which upstreams an ended reconciler of the same operator saw leaving, and how they are deleted.
 func (r *Reconciler) InheritLeaving(last *Reconciler) {
-	r.deselected.Inherit(&last.deselected, r.isLike(&last.Selection))
-	r.cascades.Inherit(&last.cascades)
+	r.Deselected.Inherit(&last.Deselected, r.isLike(&last.Selection))
+	r.Cascades.Inherit(&last.Cascades)
 }
 
 // UseBaselinesOf makes the baselines of another reconciler of the same operator, which works meanwhile, count here, too; nil:

@@ -11,13 +11,13 @@ import (
 // TestCascadesAreTakenOver: how an upstream is deleted is known to the next session, and what that has seen itself counts first.
 func TestCascadesAreTakenOver(t *testing.T) {
 	var before, after Reconciler
-	before.NoteDeleting("a", []string{"orphan"})
-	before.NoteDeleting("b", []string{"orphan"})
-	after.NoteDeleting("b", []string{"foregroundDeletion"})
-	after.NoteDeleting("a", nil) // the garbage collector has removed its finalizer
+	before.Cascades.Note("a", []string{"orphan"})
+	before.Cascades.Note("b", []string{"orphan"})
+	after.Cascades.Note("b", []string{"foregroundDeletion"})
+	after.Cascades.Note("a", nil) // the garbage collector has removed its finalizer
 	after.InheritLeaving(&before)
 	for uid, want := range map[types.UID]operator.Cascade{"a": operator.CascadeOrphan, "b": operator.CascadeForeground} {
-		if got := after.cascades.Of(uid); got != want {
+		if got := after.Cascades.Of(uid); got != want {
 			t.Errorf("%s: %q, want %q", uid, got, want)
 		}
 	}

@@ -31,13 +31,13 @@ type reconciliation struct {
 func (r *Reconciler) newReconciliation(ref operator.Ref, up *unstructured.Unstructured) *reconciliation {
 	if rec := r.memory.Peek(ref); rec != nil && rec.UID != up.GetUID() {
 		r.forget(ref) // the one before was deleted between two reconciliations
-		r.cascades.Forget(rec.UID)
+		r.Cascades.Forget(rec.UID)
 	}
 	key := ref
 	if at := (operator.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}); at == ref { // it shares the memory of the cached upstream
 		key = at
 	}
-	sources := observe.Sources{Pipeline: r.Pipeline, Cache: r.Cache, Removals: &r.memory.Removals, Cascades: &r.cascades, Readers: &r.readers}
+	sources := observe.Sources{Pipeline: r.Pipeline, Cache: r.Cache, Removals: &r.memory.Removals, Cascades: &r.Cascades, Readers: &r.readers}
 	st := &observe.State{Sources: sources, Ref: ref, Upstream: up, Memory: r.memory.Recall(key, up.GetUID()), Began: r.now()}
 	session := attempt.Session{Slots: r.Slots, Client: r.Client, Kinds: r.Kinds, Awaited: &r.awaited, Token: r.Token, Observer: r.Observer}
 	if r.Shards != nil {
@@ -59,7 +59,7 @@ func (r *reconciliation) hasNothing() bool {
 
 // forgetGone is forget for an upstream that does not exist.
 func (r *Reconciler) forgetGone(ref operator.Ref) {
-	r.cascades.Forget(r.deselected.Forget(ref))
+	r.Cascades.Forget(r.Deselected.Forget(ref))
 	r.shared.Forget(r.Name, ref.String())
 	if r.Rows != nil {
 		r.Rows.Forget(ref)

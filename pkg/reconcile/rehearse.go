@@ -47,7 +47,7 @@ const standByWait = 5 * time.Second
 // StandBy forgets an upstream that was seen leaving, once it is gone or the leader has cleaned up after it. It writes nothing:
 // the next leader finds again what is to be done. It returns after how long to check again.
 func (r *Reconciler) StandBy(ctx context.Context, ref operator.Ref) time.Duration {
-	if !r.deselected.Some(ref) || r.Cache.UpstreamUID(ref) != "" {
+	if !r.Deselected.Some(ref) || r.Cache.UpstreamUID(ref) != "" {
 		return 0
 	}
 	ctx, cancel := context.WithTimeout(ctx, standByWait)
@@ -64,7 +64,7 @@ func (r *Reconciler) StandBy(ctx context.Context, ref operator.Ref) time.Duratio
 		done := report.SaysNotSelected(l.Pipeline.Settings, l.Upstream) && len(l.Owned()) == 0 && !l.HasFinalizer()
 		l.ReleaseSlot()
 		if r.forget(ref); done {
-			r.deselected.Forget(ref)
+			r.Deselected.Forget(ref)
 			return 0
 		}
 	}

@@ -45,7 +45,7 @@ func (r *Reconciler) HasObjects(uid types.UID) bool {
 
 // NoteGone records that the query does not return a row, so that its objects are to be removed.
 func (r *Reconciler) NoteGone(ref operator.Ref) {
-	r.NoteLeft(ref, r.Pipeline.Row(ref.Name, nil).GetUID())
+	r.Deselected.Upstream(ref, r.Pipeline.Row(ref.Name, nil).GetUID())
 }
 
 // reportRow reports the state of a row.

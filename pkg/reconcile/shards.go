@@ -27,7 +27,7 @@ func (r *reconciliation) enterShard(ctx context.Context) (acting context.Context
 
 // ForgetShard forgets the upstreams of a shard. No reconcile of it runs, but one may have looked up its upstream and be about to enter the shard.
 func (r *Reconciler) ForgetShard(shard int) {
-	r.cascades.ForgetAll(func(uid types.UID) bool { return r.Shards.Of(uid) == shard })
+	r.Cascades.ForgetAll(func(uid types.UID) bool { return r.Shards.Of(uid) == shard })
 	for ref, uid := range r.memory.UIDs() {
 		if r.Shards.Of(uid) == shard {
 			r.forget(ref)
@@ -36,5 +36,5 @@ func (r *Reconciler) ForgetShard(shard int) {
 			}
 		}
 	}
-	r.deselected.ForgetThat(func(uid types.UID) bool { return r.Shards.Of(uid) == shard })
+	r.Deselected.ForgetThat(func(uid types.UID) bool { return r.Shards.Of(uid) == shard })
 }

@@ -65,14 +65,14 @@ func TestDeletionIsKnownOnceItsShardMayBeEntered(t *testing.T) {
 	up.SetUID("u")
 	ref := operator.Ref{Namespace: "a", Name: "red"}
 	r := &Reconciler{Pipeline: listing(t, "object.data.team == self.spec.team"), Cache: shows{uid: up.GetUID()}, Shards: lostShard{}}
-	r.NoteDeleting(up.GetUID(), nil)
+	r.Cascades.Note(up.GetUID(), nil)
 	if _, _, ok := r.newReconciliation(ref, up).enterShard(t.Context()); ok {
 		t.Fatal("the shard was entered")
 	}
 	if r.newReconciliation(ref, up).watchLagsDeletion() {
 		t.Error("it waits for an event that came already")
 	}
-	if r.ForgetShard(0); r.Cascades() > 0 {
+	if r.ForgetShard(0); r.Cascades.Number() > 0 {
 		t.Error("the deletion is remembered though its shard was lost")
 	}
 }

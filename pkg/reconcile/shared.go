@@ -64,7 +64,7 @@ func (r *Reconciler) ShowShared() { r.shared.Begin(r.Name) }
 
 // noteShared is for an upstream that is not selected and keeps its downstreams: see isLeftOver.
 func (r *reconciliation) noteShared() {
-	if r.deselected.Has(r.Ref, r.Upstream.GetUID()) {
+	if r.Deselected.Has(r.Ref, r.Upstream.GetUID()) {
 		return
 	}
 	owned := r.Owned()

@@ -83,6 +83,8 @@ func (x *action) replaceMarks(ctx context.Context) error {
 
 // markOwner puts the owner annotation of an object in the place of its owner reference.
 func (x *action) markOwner(ctx context.Context) error {
+	x.Target = operator.RefOf(x.Live) // what is desired may not be known
+	x.target = Target(x.Settings, x.Downstream, x.Target)
 	obj, err := x.read(ctx, x.target, x.UID)
 	if err != nil {
 		return x.unlessGone(err)

@@ -162,8 +162,8 @@ func (n *noting) tell() {
 	if n.Did == events.EventRepaired || n.Did == string(operator.StateDrifted) {
 		counters.Drift(n.reporter.Name, n.Pipeline.Downstreams[n.Downstream].Name)
 	}
-	isWhole := n.Did == events.EventCreated || n.Did == events.EventDeleted
-	if isWhole {
+	goesFirst := n.Did == events.EventCreated || n.Did == events.EventDeleted
+	if goesFirst {
 		n.reporter.Wrote(n.Did, n.Outcome, nil)
 	}
 	if n.ValuesLost {
@@ -171,7 +171,7 @@ func (n *noting) tell() {
 	}
 	n.reporter.LostFields(n.Outcome, n.Stay)
 	switch {
-	case n.Did == "" || isWhole:
+	case n.Did == "" || goesFirst:
 	case n.Did == string(operator.StateDrifted):
 		n.reporter.Drifted(n.Outcome, n.object().Unusual.Get().ChangedBy)
 	default:

@@ -197,9 +197,7 @@ func (t *dryRun) assumedLive(o operator.Outcome, doc map[string]any, in operator
 // previewLeftover is about an object that is at no target and would be deleted or released. It reports whether deciding again
 // may bring something new.
 func (t *dryRun) previewLeftover(o operator.Outcome) bool {
-	c := t.change(o, ActionOf(o))
-	c.Leftover = true
-	t.leftovers[o.UID] = c
+	c := t.leftover(o, ActionOf(o))
 	if err := t.refusal(o); err != nil && t.Failures[o.Object] != nil {
 		c.Note = inconclusive(err, o.Target)
 		if c.Note == "" {

@@ -39,21 +39,19 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 	t.readWhole(ctx, d)
 	if d.WaitsForBefore {
 		t.finding.Changes = append(t.finding.Changes, t.beforeChange(*d.Before))
-		t.waitForBefore()
+		t.leaveAll(operator.StateWaiting, Wait, "it is kept until "+operator.BeforeName+" is done")
 	}
 	for _, f := range d.Kept {
 		t.finding.Forgotten = append(t.finding.Forgotten, Forgotten{Recorded: f.Recorded, Note: f.Kept})
 	}
 	for _, o := range d.Leftovers {
-		c := t.change(o, ActionOf(o))
-		c.Leftover = true
+		c := t.leftover(o, ActionOf(o))
 		switch {
 		case o.Live.Deleting:
 			c.Action = Wait
 		case o.Action == operator.ActionNone && o.State == operator.StateDelete:
 			c.Note = "the garbage collector deletes it"
 		}
-		t.leftovers[o.UID] = c
 	}
 	t.addLeftovers(nil)
 	return nil
@@ -70,14 +68,11 @@ func recordedBefore(p *compile.Pipeline, d operator.Decision) *status.Recorded {
 	return nil
 }
 
-// waitForBefore reports the downstreams that wait for deletion.before.
-func (t *dryRun) waitForBefore() {
+// leaveAll reports that nothing is done about the objects of the upstream, and why.
+func (t *dryRun) leaveAll(state operator.State, action Action, why string) {
 	for _, own := range t.FindLeftovers(nil, t.OwnedByDownstream()) {
-		o := operator.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: operator.StateWaiting,
-			Target: operator.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "it is kept until " + operator.BeforeName + " is done"}
-		c := t.change(o, Wait)
-		c.Leftover = true
-		t.leftovers[o.UID] = c
+		t.leftover(operator.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: state, Target: operator.RefOf(own.Live),
+			Message: why}, action)
 	}
 }
 
@@ -97,16 +92,4 @@ func (t *dryRun) beforeChange(o operator.Outcome) Change {
 		c.Action = Delete
 	}
 	return c
-}
-
-// previewUnselected reports what a config that no longer selects an upstream leaves.
-func (t *dryRun) previewUnselected() {
-	for _, own := range t.FindLeftovers(nil, t.OwnedByDownstream()) {
-		o := operator.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: operator.StateLeftover,
-			Target: operator.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "the config does not select its upstream"}
-		c := t.change(o, Leftover)
-		c.Leftover = true
-		t.leftovers[o.UID] = c
-	}
-	t.addLeftovers(nil)
 }

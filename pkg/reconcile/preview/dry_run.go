@@ -62,7 +62,8 @@ func Of(ctx context.Context, a *attempt.Attempt, o Options, isLeftOver func() bo
 	}
 	t.finding.Desired, t.finding.Inputs = a.Memory.Desired(), a.InputsRead()
 	if !a.Selected && isLeftOver() {
-		t.previewUnselected()
+		t.leaveAll(operator.StateLeftover, Leftover, "the config does not select its upstream")
+		t.addLeftovers(nil)
 	} else {
 		t.decide(ctx)
 		t.addChanges()
@@ -167,6 +168,13 @@ func (t *dryRun) change(o operator.Outcome, action Action) *Change {
 	return c
 }
 
+// leftover is change for an object that is at no target.
+func (t *dryRun) leftover(o operator.Outcome, action Action) *Change {
+	c := t.change(o, action)
+	c.Leftover, t.leftovers[o.UID] = true, c
+	return c
+}
+
 // riskOfHolder says what is lost with what contains other objects, if it goes, now or later; empty if it does not.
 func riskOfHolder(o operator.Outcome, action Action, policy config.DeletionPolicy) string {
 	switch {
@@ -217,9 +225,7 @@ func stateOf(c *Change, o operator.Outcome) operator.State {
 func (t *dryRun) addLeftovers(list []operator.Outcome) {
 	for _, o := range list {
 		if t.leftovers[o.UID] == nil {
-			c := t.change(o, IdleActionOf(o))
-			c.Leftover = true
-			t.leftovers[o.UID] = c
+			t.leftover(o, IdleActionOf(o))
 		}
 	}
 	all := make([]*Change, 0, len(t.leftovers))
