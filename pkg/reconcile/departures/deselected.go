@@ -3,7 +3,6 @@ package departures
 import (
 	"maps"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,91 +13,61 @@ import (
 // their downstreams are unwanted. An upstream that is merely found without the labels may be excluded by a change of the
 // config, which deletes nothing.
 type Deselected struct {
-	mu         sync.Mutex
-	upstreams  map[operator.Ref]types.UID
-	namespaces map[string]struct{}
+	upstreams  table[operator.Ref, types.UID]
+	namespaces set[string]
 }
 
 // Upstream records that the watch no longer shows the upstream of that uid.
 func (d *Deselected) Upstream(ref operator.Ref, uid types.UID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.upstreams == nil {
-		d.upstreams = map[operator.Ref]types.UID{}
-	}
-	d.upstreams[ref] = uid
+	d.upstreams.put(ref, func(types.UID) types.UID { return uid })
 }
 
 // Namespace records that namespaces are no longer selected, or are again.
 func (d *Deselected) Namespace(names []operator.Ref, left bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.namespaces == nil {
-		d.namespaces = map[string]struct{}{}
-	}
 	for _, name := range names {
-		if delete(d.namespaces, name.Name); left {
-			d.namespaces[name.Name] = struct{}{}
+		if left {
+			d.namespaces.add(name.Name)
+		} else {
+			d.namespaces.take(name.Name)
 		}
 	}
 }
 
 // Has reports whether the upstream of that uid, or its namespace, was seen leaving.
 func (d *Deselected) Has(ref operator.Ref, uid types.UID) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	seen, upstream := d.upstreams[ref]
-	_, namespace := d.namespaces[ref.Namespace]
-	return upstream && seen == uid || namespace && ref.Namespace != ""
+	seen, ok := d.upstreams.get(ref)
+	return ok && seen == uid || ref.Namespace != "" && d.namespaces.has(ref.Namespace)
 }
 
 // Some reports whether an upstream of that name was seen leaving.
 func (d *Deselected) Some(ref operator.Ref) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	_, ok := d.upstreams[ref]
+	_, ok := d.upstreams.get(ref)
 	return ok
 }
 
 // Refs lists the upstreams that were seen leaving.
-func (d *Deselected) Refs() []operator.Ref {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Collect(maps.Keys(d.upstreams))
-}
+func (d *Deselected) Refs() []operator.Ref { return slices.Collect(maps.Keys(d.upstreams.clone())) }
 
 // Forget is for an upstream that is gone, cleaned up after, or selected. It returns the uid that was remembered.
 func (d *Deselected) Forget(ref operator.Ref) types.UID {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	defer delete(d.upstreams, ref)
-	return d.upstreams[ref]
+	uid, _ := d.upstreams.take(ref)
+	return uid
 }
 
 // ForgetThat forgets the upstreams with such a uid.
 func (d *Deselected) ForgetThat(is func(uid types.UID) bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	maps.DeleteFunc(d.upstreams, func(_ operator.Ref, uid types.UID) bool { return is(uid) })
+	d.upstreams.remove(func(_ operator.Ref, uid types.UID) bool { return is(uid) })
 }
 
 // Inherit takes over what another session saw; of namespaces only if it selected them by the same labels: what one selector excludes another
 // one may select, and an edit of the config deletes nothing. Neither session works.
 func (d *Deselected) Inherit(from *Deselected, sameNamespaces bool) {
-	from.mu.Lock()
-	upstreams, namespaces := maps.Clone(from.upstreams), map[string]struct{}{}
-	if sameNamespaces {
-		namespaces = maps.Clone(from.namespaces)
+	for ref, uid := range from.upstreams.clone() {
+		d.Upstream(ref, uid)
 	}
-	from.mu.Unlock()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.upstreams == nil {
-		d.upstreams = map[operator.Ref]types.UID{}
+	for name := range from.namespaces.clone() {
+		if sameNamespaces {
+			d.namespaces.add(name)
+		}
 	}
-	maps.Copy(d.upstreams, upstreams)
-	if d.namespaces == nil {
-		d.namespaces = map[string]struct{}{}
-	}
-	maps.Copy(d.namespaces, namespaces)
 }

@@ -1,10 +1,6 @@
 package departures
 
-import (
-	"sync"
-
-	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
-)
+import "github.com/corollary-dev/corollary/pkg/reconcile/memory"
 
 // handover is what a session knows about another process that was the leader before, while this one was a standby. The watches
 // of upstreams may lag behind what that process acted on: downstreams would get an older desired state as long as they do.
@@ -20,7 +16,9 @@ type handover struct {
 
 // Lag is what is known of how far the watches of upstreams lag.
 type Lag struct {
-	lost     lostWatches
+	// lost are the watches of upstreams that were interrupted and have not resumed. What they show may be older than what
+	// the watches of downstreams show already.
+	lost     set[any]
 	handover handover
 }
 
@@ -39,32 +37,13 @@ func (l *Lag) MayLag(version string) bool {
 func (l *Lag) Handovers() int { return l.handover.number }
 
 // IsInterrupted reports whether a watch of upstreams was interrupted and has not resumed.
-func (l *Lag) IsInterrupted() bool { return l.lost.any() }
+func (l *Lag) IsInterrupted() bool { return len(l.lost.clone()) > 0 }
 
 // NoteWatchResult records the result of a list or watch of upstreams, identified by key; err is nil for success.
-func (l *Lag) NoteWatchResult(key any, err error) { l.lost.note(key, err) }
-
-// lostWatches are the watches of upstreams that were interrupted and have not resumed. What they show may be older than what
-// the watches of downstreams show already.
-type lostWatches struct {
-	mu   sync.Mutex
-	keys map[any]struct{}
-}
-
-// note records the result of a list or watch.
-func (w *lostWatches) note(key any, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if delete(w.keys, key); err != nil {
-		if w.keys == nil {
-			w.keys = map[any]struct{}{}
-		}
-		w.keys[key] = struct{}{}
+func (l *Lag) NoteWatchResult(key any, err error) {
+	if err != nil {
+		l.lost.add(key)
+	} else {
+		l.lost.take(key)
 	}
-}
-
-func (w *lostWatches) any() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.keys) > 0
 }
