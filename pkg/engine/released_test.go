@@ -79,3 +79,24 @@ func TestFinalizerIsAddedWhateverIsWrong(t *testing.T) {
 		}))
 	}
 }
+
+// The finalizer stays while an object has the owner annotation alone and waits for its turn to get the owner reference.
+func TestFinalizerStaysUntilReferenced(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := strings.Replace(ordered(ns, name), waiting, "", 1)
+		testkit.Apply(t, ns, widget("w", `{data: {a: one}}`))
+		r := start(t, testkit.Config(t), replaceOnce(t, conf, "owner: {", "owner: {reference: false, ")).ready()
+		markUp(t, ns, "w-database", "one")
+		waitData(t, ns, "w-page", "a", "one")
+		waitCondition(t, widgets, ns, "w", "Ready", "True")
+		r.halt()
+		markUp(t, ns, "w-database", "zero")
+		start(t, testkit.Config(t), conf).ready()
+		eventuallyCondition(t, ns, "w", "False", "", "app: "+databaseStarts)
+		never(t, func() (bool, string) {
+			return len(testkit.Get(t, widgets, ns, "w").GetFinalizers()) == 0, "nothing holds w, of which app has no owner reference"
+		})
+		markUp(t, ns, "w-database", "one")
+		waitThat(t, widgets, ns, "w", func(u *obj) bool { return len(u.GetFinalizers()) == 0 })
+	})
+}

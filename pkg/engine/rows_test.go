@@ -168,6 +168,7 @@ func TestRowsThatAreGone(t *testing.T) {
 		for _, at := range []string{"poll", "restart", "reload"} {
 			t.Run(c.reason+"/"+at, spaced(func(t *testing.T, ns, name string) {
 				db, conf, r := startApps(t, ns, name, 9)
+				conf = replaceOnce(t, conf, "conventions:\n", "conventions:\n  finalizer: "+name+".example.com/cleanup\n") // which no row has
 				logged := &logText{}
 				switch at {
 				case "poll":
@@ -194,6 +195,9 @@ func TestRowsThatAreGone(t *testing.T) {
 					waitData(t, ns, app(10), "key", "one")
 				}
 				stayApps(t, ns, 1, 9)
+				if strings.Contains(logged.String(), "request for the upstream failed") {
+					t.Error(logged.String())
+				}
 				confirmWith(t, ns, "rows", r.digest())
 				for i := 1; i <= c.gone; i++ {
 					waitGone(t, configMaps, ns, app(i))

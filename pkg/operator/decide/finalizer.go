@@ -17,10 +17,10 @@ func finalizerAction(s *operator.Settings, in operator.Input, out *operator.Deci
 		return operator.FinalizerLeave
 	}
 	heldBy := func(o operator.Outcome) bool { return s.HoldsDeletion() || !referenced(o.Live, in) }
-	switch {
-	case !in.HasFinalizer && (isLeftBehind(s, in, out) || isWantedUnder(s, in, out)):
+	switch needs := isWantedUnder(s, in, out) || isLeftBehind(s, in, out); {
+	case needs && !in.HasFinalizer:
 		return operator.FinalizerAdd
-	case !in.HasFinalizer, isWantedUnder(s, in, out), inDoubt(in.Desired), slices.ContainsFunc(out.Outcomes, isKept),
+	case needs, !in.HasFinalizer, inDoubt(in.Desired), slices.ContainsFunc(out.Outcomes, isKept),
 		slices.ContainsFunc(out.Leftovers, heldBy), mayKeepHolder(s, in):
 		return operator.FinalizerLeave
 	}
@@ -39,7 +39,7 @@ func isKept(o operator.Outcome) bool {
 	return o.State == operator.StatePaused || o.State == operator.StateInvalid
 }
 
-// isLeftBehind reports whether a deletion of an upstream that has no finalizer would not do what the config says about what exists: the
+// isLeftBehind reports whether a deletion of an upstream without the finalizer would not do what the config says about what exists: the
 // garbage collector would delete what the config does not let go without more ado, or nobody would delete what is left alone now. That
 // may be since the config has changed, or since the finalizer was removed.
 func isLeftBehind(s *operator.Settings, in operator.Input, out *operator.Decision) bool {
@@ -77,7 +77,7 @@ func recordsHeld(s *operator.Settings, in operator.Input) bool {
 // the config keeps, or leave behind what it deletes, it gets the finalizer, and its objects the owner annotation. in.Leftovers are all its
 // objects.
 func Save(s *operator.Settings, in operator.Input) (d operator.Decision) {
-	if s.Observing() {
+	if s.Observing() || s.HasRows() {
 		return d
 	}
 	held := func(own operator.Owned) bool { return isHeld(s, in, own.Live, own.Downstream) }

@@ -152,6 +152,7 @@ var finalizerSettings = []setting{
 // settings that matter there; a change of any decision changes a line of it.
 func TestDecisionMatrix(t *testing.T) {
 	target := func(p *health.Checks, in operator.Input) []string {
+		addedForGood(t, p, in)
 		d := decide.Decide(p.Settings, in)
 		return []string{described(d.Outcomes[0]), finalizerWords[d.Finalizer]}
 	}
@@ -159,6 +160,7 @@ func TestDecisionMatrix(t *testing.T) {
 		{"An object of an upstream that exists", targetWorlds(), downstreamSettings, target},
 		{"An object with names or marks that the config has left", previousWorlds(), downstreamSettings, target},
 		{"An object that is at no target (any more)", leftoverWorlds(), downstreamSettings, func(p *health.Checks, in operator.Input) []string {
+			addedForGood(t, p, in)
 			d := decide.Decide(p.Settings, in)
 			if d.Leftovers[0].UID != "live-0" {
 				t.Errorf("the outcome is about %q, not about the leftover", d.Leftovers[0].UID)
@@ -168,6 +170,7 @@ func TestDecisionMatrix(t *testing.T) {
 		{"An object of an upstream that is being deleted", deletionWorlds(), deletionSettings, decidedDeletion},
 		{"The finalizer of an upstream", finalizerWorlds(), finalizerSettings, func(p *health.Checks, in operator.Input) []string {
 			addBefore(t, p)
+			addedForGood(t, p, in)
 			return []string{cmp.Or(finalizerWords[decide.Decide(p.Settings, in).Finalizer], "left alone")}
 		}},
 		{"In mode Observe", observedWorlds(), downstreamSettings[:3], func(p *health.Checks, in operator.Input) []string {
@@ -224,6 +227,18 @@ func goldenMatrix(t *testing.T, path string, sections []section) {
 		}
 	}
 	golden.File(t, path, out.Bytes())
+}
+
+// addedForGood fails if the finalizer is added and then removed, though nothing else has changed: without end.
+func addedForGood(t *testing.T, p *health.Checks, in operator.Input) {
+	t.Helper()
+	in.HasFinalizer, in.HasPreviousFinalizer = false, false
+	if decide.Decide(p.Settings, in).Finalizer != operator.FinalizerAdd {
+		return
+	}
+	if in.HasFinalizer = true; decide.Decide(p.Settings, in).Finalizer == operator.FinalizerRemove {
+		t.Error("the finalizer is added and then removed")
+	}
 }
 
 // finalizerWords are what a decision says of the finalizer of an upstream.
