@@ -125,6 +125,9 @@ var loops = []loop{
 	{name: "finalizer", reason: "somebody takes the finalizer off", inStatus: true, says: []string{"finalizer"},
 		change:  []string{"owner: {annotation: NAME.example.com/owner}", "owner: {annotation: NAME.example.com/owner, reference: false}"},
 		disturb: func(o opponent) { o.patch("widgets", "a", `{"metadata":{"finalizers":null}}`) }},
+	{name: "own-finalizer", reason: "when reads the finalizer that it asks for", says: []string{"finalizer"},
+		change: []string{"owner: {annotation: NAME.example.com/owner}", "owner: {annotation: NAME.example.com/owner, reference: false}",
+			"    # downstream", "    when: size(self.metadata.?finalizers.orValue([])) == 0\n    # downstream"}},
 	{name: "adoption", reason: "somebody replaces it by one of his own, which is adopted each time", inStatus: true,
 		change: []string{"    # downstream", "    adoptionPolicy: IfUnowned\n    # downstream"},
 		disturb: func(o opponent) {

@@ -1,6 +1,9 @@
 package observe
 
 import (
+	"maps"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/canonical"
@@ -59,12 +62,33 @@ func digestWith(s *operator.Settings, upstream *unstructured.Unstructured, statu
 // OthersDigest is the digest of what can be read and this operator did not write: without its own part of the status and the
 // downstreams that are inputs.
 func (st *State) OthersDigest() canonical.Sum {
-	var status any
-	if st.Pipeline.ReadsStatus {
-		status = report.OthersStatus(st.Pipeline.Settings, st.Upstream)
+	return othersDigest(st, st.digest(othersStatus(st)))
+}
+
+// FinalizerCause is OthersDigest without our finalizer: else the change of it would be the cause of the next one.
+func (st *State) FinalizerCause() canonical.Sum {
+	upstream := &unstructured.Unstructured{Object: maps.Clone(st.Upstream.Object)}
+	upstream.Object["metadata"] = maps.Clone(upstream.Object["metadata"].(map[string]any))
+	var theirs []string // nil, not empty, if there are none: the field is absent then
+	for _, name := range st.Upstream.GetFinalizers() {
+		if !slices.Contains(st.Pipeline.Config.Conventions.Finalizers(), name) {
+			theirs = append(theirs, name)
+		}
 	}
-	digest, own := st.digest(status), st.ownUIDs()
-	refs := st.Memory.Inputs().Refs
+	upstream.SetFinalizers(theirs)
+	return othersDigest(st, digestWith(st.Pipeline.Settings, upstream, othersStatus(st)))
+}
+
+// othersStatus is what others have in a status that rules or templates read; nil if they read none.
+func othersStatus(st *State) any {
+	if !st.Pipeline.ReadsStatus {
+		return nil
+	}
+	return report.OthersStatus(st.Pipeline.Settings, st.Upstream)
+}
+
+func othersDigest(st *State, digest canonical.Sum) canonical.Sum {
+	own, refs := st.ownUIDs(), st.Memory.Inputs().Refs
 	digests := make([]any, len(refs))
 	for i, ref := range refs {
 		digests[i] = st.inputs[i].digest(ref, func(o Input) bool { return !st.Pipeline.MayBeDownstream(i) || !own[o.GetUID()] })

@@ -47,7 +47,10 @@ func (w *Writer) RemoveFinalizer(ctx context.Context) error {
 // FinalizerSpaced is how long the next change of the finalizer must wait.
 func (w *Writer) FinalizerSpaced() time.Duration {
 	finalizers := w.Memory.Contests.Get().Finalizers
-	return finalizers.Wait(w.Memory.Cause(), w.finalizerChange(), w.spacing(), w.Began)
+	if finalizers.Unsettled == 0 {
+		return 0
+	}
+	return finalizers.Wait(w.FinalizerCause(), w.finalizerChange(), w.spacing(), w.Began)
 }
 
 // finalizerChange is the change that the finalizer of the upstream can have next.
@@ -61,7 +64,7 @@ func (w *Writer) finalizerChange() string {
 // wroteFinalizer counts that it was made, and takes over the upstream as returned.
 func (w *Writer) wroteFinalizer(up *unstructured.Unstructured) {
 	w.Log.V(1).Info("finalizer written", "upstream", w.Ref.String(), "finalizers", up.GetFinalizers())
-	w.Memory.Contests.Edit().Finalizers.Write(w.Memory.Cause(), w.finalizerChange(), w.spacing(), w.Began)
+	w.Memory.Contests.Edit().Finalizers.Write(w.FinalizerCause(), w.finalizerChange(), w.spacing(), w.Began)
 	w.Upstream = WithoutManagedFields(up)
 	w.Memory.WroteUpstream(up, false)
 }
