@@ -110,7 +110,26 @@ func (g *Gate) PassOver(ref operator.Ref, counting bool) {
 func (g *Gate) Open(alone bool) (counts bool) {
 	g.batch.Open(g.Pipeline.HasRows()) // changes from now on may come too late to be counted
 	op := g.Pipeline.Config
-	return g.host().Processes != nil || op.Guard.MaxChanged != "" || !alone || !guard.NeverHolds(op, g.Cache.CountDownstreams())
+	return g.host().Processes != nil || op.Guard.MaxChanged != "" || !alone || !guard.NeverHolds(op, g.Cache.CountDownstreams()) || g.mayHideMore()
+}
+
+// mayHideMore reports whether guard may hold something if there is all that upstreams record: a watch does not show what has other labels,
+// as before a change of the config.
+func (g *Gate) mayHideMore() bool {
+	recorded := 0
+	for _, ref := range g.Cache.Upstreams() {
+		up, err := g.Cache.Upstream(ref)
+		if err != nil || up != nil && !g.Pipeline.TrustsStatus() {
+			return true
+		}
+		if up == nil {
+			continue
+		}
+		if recorded += len(g.Pipeline.EverRecorded(up)); !guard.NeverHolds(g.Pipeline.Config, recorded) {
+			return true
+		}
+	}
+	return false
 }
 
 // Pass waits while what is counted is more than guard allows, unless it is confirmed. Upstreams that are to be counted, too, are added

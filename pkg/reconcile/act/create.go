@@ -50,8 +50,8 @@ func (x *action) resolveExisting(ctx context.Context, doc map[string]any) error 
 			x.didApply(nil, resp)
 			x.Stored, x.Answer, x.Written = resp, x.LiveOf(x.d, resp), x.want.Hash
 			return nil
-		case !errors.Is(err, apply.ErrReplaced) && !errors.Is(err, apply.ErrGone):
-			return err
+		case !errors.Is(err, apply.ErrReplaced) && !errors.Is(err, apply.ErrGone) && apply.Classify(err).Reason != apply.ReasonRejected:
+			return err // what is refused is read, and decided on
 		}
 	}
 	live, err := x.Client.Get(ctx, x.target)

@@ -19,13 +19,13 @@ import (
 // writes nothing: it reads what the caches do not show, and makes a dry run of each repair, which may only be due to
 // normalization by the API server.
 func Count(ctx context.Context, r *attempt.Attempt, d operator.Decision) (operator.Decision, guard.Counted) {
+	if findUncached(ctx, r, d) {
+		d = decide.Decide(r.Pipeline.Settings, r.GatherCached(ctx))
+	}
 	d = WithRecreations(ctx, r, d)
 	losesValues := slices.ContainsFunc(d.Outcomes, func(o operator.Outcome) bool { return o.LostValues != "" })
 	if r.Pipeline.Config.Guard.MaxChanged == "" && !losesValues { // deletions alone are counted
 		return d, guard.CountOf(r.Pipeline.Settings, r.Memory.Desired(), d, r.Recorded())
-	}
-	if findUncached(ctx, r, d) {
-		d = decide.Decide(r.Pipeline.Settings, r.GatherCached(ctx))
 	}
 	supposed, assumed := operator.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: d.Leftovers}, false
 	for i := range supposed.Outcomes {
@@ -91,7 +91,8 @@ func wouldRepair(ctx context.Context, r *attempt.Attempt, o operator.Outcome) bo
 
 // findUncached reads objects that the caches do not show and a create would meet. What the status records at a target may have
 // lost the labels of the watch, as after a change of the config's; if the status records nothing, or another owner's object may
-// be adopted, only reading the target shows it. It reports whether any was found.
+// be adopted, only reading the target shows it. Where deletions alone are limited, it is asked for what may be recreated. It reports whether
+// any was found.
 func findUncached(ctx context.Context, r *attempt.Attempt, d operator.Decision) bool {
 	found, recorded, records := false, r.Recorded(), r.Pipeline.TrustsStatus()
 	for k, o := range d.Outcomes {
@@ -99,7 +100,8 @@ func findUncached(ctx context.Context, r *attempt.Attempt, d operator.Decision) 
 		rec, adopts := r.RecordedAs(recorded, k), downstream.Config.AdoptionPolicy == config.AdoptIfUnowned
 		var uid types.UID
 		switch {
-		case o.State != operator.StateCreate:
+		case o.State != operator.StateCreate,
+			r.Pipeline.Config.Guard.MaxChanged == "" && downstream.Config.UpdatePolicy != config.UpdateRecreate && o.LostValues == "":
 			continue
 		case rec != nil && rec.UID != "" && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name:
 			uid = rec.UID
