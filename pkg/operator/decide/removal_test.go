@@ -115,9 +115,9 @@ func TestStandsForWanted(t *testing.T) {
 	}
 }
 
-// Of an object that is to go and the one that has replaced it, which is found at its target, the status records the first: after a restart
-// with other labels, nothing else knows of it.
-func TestRecordsWhatNoWatchMayShow(t *testing.T) {
+// Of an object that is to go and the one that has replaced it, the status records the one that no watch shows: after a restart, nothing
+// else knows of it.
+func TestRecordsWhatNoWatchShows(t *testing.T) {
 	for _, unselected := range []bool{true, false} {
 		p := onePipeline(nil)
 		p.Storable = status.Probe(nil)
@@ -128,8 +128,9 @@ func TestRecordsWhatNoWatchMayShow(t *testing.T) {
 		d := decide.Decide(p.Settings, in)
 		in.Upstream.Object["status"] = p.Report(t.Context(), in.Upstream, desired.Inputs{}, in.Desired,
 			[]operator.Result{{Outcome: d.Outcomes[0], Live: in.Facts[0].Live}}, d.Leftovers, nil, metav1.NewTime(now)).Status
-		if r := p.Recorded(in.Upstream); len(r) != 1 || r[0].UID != "live-0" {
-			t.Errorf("unselected is %v: recorded is %+v", unselected, r)
+		want := map[bool]types.UID{true: "live-0", false: liveUID}[unselected]
+		if r := p.Recorded(in.Upstream); len(r) != 1 || r[0].UID != want {
+			t.Errorf("unselected is %v: recorded is %+v, want %s", unselected, r, want)
 		}
 	}
 }

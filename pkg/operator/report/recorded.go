@@ -79,10 +79,10 @@ func recordLeft(
 	for _, o := range left {
 		d := s.Downstreams[o.Downstream]
 		r := recordLeftover(s, o)
-		switch {
-		case d.Several() && !operator.IsRecordedAt(recorded, d.Name, o.Target), o.Guessed && (o.Live.Unselected || isAwaitedPlace(s, w, o)):
+		switch onlyRecorded := o.Live.Unselected || isAwaitedPlace(s, w, o); { // only the record finds it, or says whose it is
+		case d.Several() && !operator.IsRecordedAt(recorded, d.Name, o.Target), o.Guessed && onlyRecorded:
 			recorded = append(recorded, r)
-		case !d.Several() && !o.Guessed && !hidden[d.Index]: // the object in its place is found at its target; this one, with other labels, by the record alone
+		case !d.Several() && !hidden[d.Index] && onlyRecorded:
 			hidden[d.Index] = true
 			recorded = append(slices.DeleteFunc(recorded, func(have status.Recorded) bool { return have.Name == d.Name }), r)
 		}
