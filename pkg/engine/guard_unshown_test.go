@@ -5,7 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // Guard counts what is deleted also where no watch shows it any more, since the same change of the config has given the label of conventions
@@ -54,20 +57,34 @@ func TestGuardCountsWhatNoWatchShows(t *testing.T) {
 	}
 }
 
-// What no watch shows any more is recreated all the same, and a preview says so.
+// What no watch shows any more is recreated all the same, and a preview says so, also of a Secret whose random value is kept.
 func TestRecreatesWhatNoWatchShows(t *testing.T) {
 	t.Parallel()
-	for _, at := range []string{"start", "reload"} {
-		t.Run(at, spaced(func(t *testing.T, ns, name string) {
-			conf := replaceOnce(t, fill(widgetConfig, ns, name), "data: {{ .spec.data }}", "immutable: true\n      data: {{ .spec.data }}")
-			conf = replaceOnce(t, conf, "    # downstream", "    updatePolicy: Recreate\n    # downstream")
-			testkit.Apply(t, ns, widget("w", `{data: {key: value}}`))
-			r := start(t, testkit.Config(t), conf).ready()
-			waitCondition(t, widgets, ns, "w", "Ready", "True")
-			conf = replaceOnce(t, replaceOnce(t, conf, `managed: "yes"`, `managed: "true"`), "data: {{ .spec.data }}", "data: {key: other}")
-			r.become(at, conf)
-			waitData(t, ns, "w", "key", "other")
-			waitCondition(t, widgets, ns, "w", "Ready", "True")
-		}))
+	for _, kind := range []string{"ConfigMap", "Secret"} {
+		for _, at := range []string{"start", "reload"} {
+			t.Run(kind+" "+at, spaced(func(t *testing.T, ns, name string) {
+				gvr, key := configMaps, "key"
+				conf := replaceOnce(t, fill(widgetConfig, ns, name), "data: {{ .spec.data }}", "immutable: true\n      data: {{ .spec.data }}")
+				conf = replaceOnce(t, conf, "    # downstream", "    updatePolicy: Recreate\n    # downstream")
+				if kind == "Secret" {
+					gvr, key = secretKind, "a"
+					conf = strings.NewReplacer("kind: ConfigMap", "kind: Secret", "data: {{ .spec.data }}", "data: {key: b25l}", "# downstream", "generated: [{path: .data.a}]").Replace(conf)
+				}
+				testkit.Apply(t, ns, widget("w", `{data: {key: value}}`))
+				r := start(t, testkit.Config(t), conf).ready()
+				waitCondition(t, widgets, ns, "w", "Ready", "True")
+				before, _, _ := unstructured.NestedString(testkit.Get(t, gvr, ns, "w").Object, "data", key)
+				conf = replaceOnce(t, conf, `managed: "yes"`, `managed: "true"`)
+				conf = strings.NewReplacer("data: {{ .spec.data }}", "data: {key: other}", "data: {key: b25l}", "data: {key: dHdv}").Replace(conf)
+				surveyAll(t, testkit.Config(t), survey.Options{}, conf).expect(t, "w", "recreate w")
+				uid := testkit.Get(t, gvr, ns, "w").GetUID()
+				r.become(at, conf)
+				after := waitThat(t, gvr, ns, "w", func(u *obj) bool { return u.GetUID() != uid })
+				waitCondition(t, widgets, ns, "w", "Ready", "True")
+				if value, _, _ := unstructured.NestedString(after.Object, "data", key); kind == "Secret" && value != before {
+					t.Errorf("the random value was %s and is %s", before, value)
+				}
+			}))
+		}
 	}
 }
