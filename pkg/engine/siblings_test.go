@@ -297,3 +297,31 @@ func TestUnseenWhileOthersAreRead(t *testing.T) {
 		}
 	})
 }
+
+// What a renamed object has replaced stays until what comes after it has changed. Meanwhile the status alone finds it: after a start with
+// another label, no watch shows it.
+func TestReplacedIsFoundWithAnotherLabel(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"the new one is ready", "the upstream goes"} {
+		t.Run(end, spaced(func(t *testing.T, ns, name string) {
+			conf := replaceOnce(t, ordered(ns, name), "owner: {", "owner: {reference: false, ")
+			testkit.Apply(t, ns, widget("w", `{data: {a: one}}`))
+			r := start(t, testkit.Config(t), conf).ready()
+			markUp(t, ns, "w-database", "one")
+			waitCondition(t, widgets, ns, "w", "Ready", "True")
+			conf = replaceOnce(t, replaceOnce(t, conf, "-database", "-db"), "-app\"}\n      data: {{ .spec.data }}", "-app\"}\n      data: {of: db}")
+			r.become("reload", conf)
+			eventuallyCondition(t, ns, "w", "False", "", "app: "+databaseStarts)
+			r.halt()
+			start(t, testkit.Config(t), replaceOnce(t, conf, `managed: "yes"`, `managed: "true"`)).ready()
+			if eventuallyCondition(t, ns, "w", "False", "", "app: "+databaseStarts); end == "the upstream goes" {
+				testkit.Delete(t, widgets, ns, "w")
+				waitGone(t, widgets, ns, "w")
+			} else {
+				markUp(t, ns, "w-db", "one")
+				waitCondition(t, widgets, ns, "w", "Ready", "True")
+			}
+			waitGone(t, configMaps, ns, "w-database")
+		}))
+	}
+}

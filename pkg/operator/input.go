@@ -192,9 +192,15 @@ type Verdict struct {
 	Differences string
 }
 
-// LastHash is the hash of the document that was applied to Live last: of what this process applied or the upstream's status
-// records; where there is neither, what Live has, which anybody may have changed.
-func (f *Facts) LastHash() string { return cmp.Or(f.AppliedHash, f.RecordedHash, f.Live.Hash) }
+// LastHash is the hash of the document that was applied last to a live object: of what this process applied or the upstream's
+// status records; where there is neither, as for an object that no watch shows, what the object has, which anybody may have
+// changed.
+func (f *Facts) LastHash(of *drift.Live) string {
+	if f.Live == nil || f.Live.UID != of.UID {
+		return of.Hash
+	}
+	return cmp.Or(f.AppliedHash, f.RecordedHash, of.Hash)
+}
 
 // ForgottenObject is one that Forgotten lists, and that exists or may exist.
 type ForgottenObject struct {

@@ -41,16 +41,19 @@ func AsMap(v any) map[string]any {
 	return m
 }
 
-// RecordedOf returns what a list records of an object; nil for nothing. Of a downstream with several objects the place distinguishes them.
-func (s *Settings) RecordedOf(list []status.Recorded, o *DesiredObject) *status.Recorded {
+// RecordedOf returns what a list records of an object; nil for nothing: what it records at the place or, where the downstream has one
+// object, of it at another one.
+func (s *Settings) RecordedOf(list []status.Recorded, o *DesiredObject) (elsewhere *status.Recorded) {
 	for i := range list {
-		r := &list[i]
-		if r.Name == s.Downstreams[o.Downstream].Name && !r.Guessed &&
-			(!o.Several || o.Wanted && r.Namespace == o.Target.Namespace && r.ObjectName == o.Target.Name) {
+		switch r := &list[i]; {
+		case r.Name != s.Downstreams[o.Downstream].Name || r.Guessed:
+		case o.Wanted && r.Namespace == o.Target.Namespace && r.ObjectName == o.Target.Name:
 			return r
+		case !o.Several && !r.Replaced:
+			elsewhere = r
 		}
 	}
-	return nil
+	return elsewhere
 }
 
 // IsRecordedAt reports whether a list records an object of a downstream at a place.
@@ -62,7 +65,7 @@ func IsRecordedAt(recorded []status.Recorded, name string, at Ref) bool {
 
 // KeyOf distinguishes the items of status.downstreams.
 func (s *Settings) KeyOf(r status.Recorded) string {
-	if i := s.IndexOf(r.Name); i >= 0 && s.Downstreams[i].Several() {
+	if i := s.IndexOf(r.Name); r.Replaced || i >= 0 && s.Downstreams[i].Several() {
 		return r.Name + " " + Ref{Namespace: r.Namespace, Name: r.ObjectName}.String()
 	}
 	return r.Name

@@ -14,7 +14,10 @@ type Recorded struct {
 	// with several objects.
 	Name string
 	// Guessed means that the object may be of another downstream of its kind. In the status, its name has a question mark.
-	Guessed    bool
+	Guessed bool
+	// Replaced means that the object is to go, where its downstream has one object: another one has replaced it. In the status, the
+	// object follows its name, after a slash.
+	Replaced   bool
 	APIVersion string
 	Kind       string
 	// Namespace is empty for a cluster-scoped object.
@@ -66,13 +69,20 @@ func RecordedList(list []Recorded) []any {
 	return out
 }
 
-// guessed follows a name of which it is not known whether it is the right one.
-const guessed = "?"
+const (
+	// guessed follows a name of which it is not known whether it is the right one.
+	guessed = "?"
+	// replaced is between the name and the object.
+	replaced = "/"
+)
 
 func (r Recorded) texts() map[string]string {
 	name := r.Name
-	if r.Guessed {
+	switch {
+	case r.Guessed:
 		name += guessed
+	case r.Replaced:
+		name += replaced + types.NamespacedName{Namespace: r.Namespace, Name: r.ObjectName}.String()
 	}
 	return map[string]string{
 		"name": name, "apiVersion": r.APIVersion, "kind": r.Kind, "namespace": r.Namespace, "objectName": r.ObjectName,
@@ -89,11 +99,12 @@ func RecordedFrom(v any) []Recorded {
 		m, _ := item.(map[string]any)
 		text := func(key string) string { s, _ := m[key].(string); return s }
 		name, isGuess := strings.CutSuffix(text("name"), guessed)
+		name, _, isReplaced := strings.Cut(name, replaced)
 		if name == "" {
 			continue
 		}
 		out = append(out, Recorded{
-			Name: name, Guessed: isGuess, APIVersion: text("apiVersion"), Kind: text("kind"), Namespace: text("namespace"),
+			Name: name, Guessed: isGuess, Replaced: isReplaced, APIVersion: text("apiVersion"), Kind: text("kind"), Namespace: text("namespace"),
 			ObjectName: text("objectName"), UID: types.UID(text("uid")), Hash: text("hash"), State: text("state"),
 			Baseline: text("baseline"),
 		})

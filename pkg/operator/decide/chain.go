@@ -133,7 +133,7 @@ func terminating(s *subject) (operator.Outcome, bool) {
 	switch {
 	case s.OwnsFields():
 		text = "%s is being deleted, and is not ours: nothing is set on it"
-	case s.ours() && s.Downstream.Repairs() && s.facts.LastHash() == s.desired.Hash:
+	case s.ours() && s.Downstream.Repairs() && s.facts.LastHash(s.facts.Live) == s.desired.Hash:
 		if _, same := inSync(s); !same {
 			return drifted(s)
 		}
@@ -284,7 +284,7 @@ func refused(s *subject) (operator.Outcome, bool) {
 
 // updated distinguishes a changed desired state from drift.
 func updated(s *subject) (operator.Outcome, bool) {
-	if s.facts.LastHash() == s.desired.Hash {
+	if s.facts.LastHash(s.facts.Live) == s.desired.Hash {
 		return operator.Outcome{}, false
 	}
 	return operator.Outcome{State: operator.StateUpdate, Action: operator.ActionApply, Message: MessageChanged}, true

@@ -21,7 +21,7 @@ func SiblingAt(s *operator.Settings, w *operator.Desired, downstream int, live *
 		return ""
 	}
 	hasOther := func(r status.Recorded) bool {
-		return r.Name == d.Name && !r.Guessed && r.UID != "" && r.UID != live.UID
+		return r.Name == d.Name && !r.Guessed && !r.Replaced && r.UID != "" && r.UID != live.UID
 	}
 	for _, r := range recorded {
 		if r.UID != live.UID || r.Name == d.Name || r.Guessed {

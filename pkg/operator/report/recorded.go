@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -42,10 +43,8 @@ func RecordedGoing(
 		}
 	}
 	for _, o := range d.Leftovers {
-		name := s.Downstreams[o.Downstream].Name
-		several := s.Downstreams[o.Downstream].Several() || o.Guessed
-		if !slices.ContainsFunc(list, func(r status.Recorded) bool { return r.Name == name && (!several || r.UID == o.UID) }) {
-			list = append(list, recordLeftover(s, o))
+		if !isRecorded(list, o.UID) {
+			list = append(list, recordLeftover(s, list, o))
 		}
 	}
 	return recordBefore(s, list, upstream, d)
@@ -69,30 +68,34 @@ func recordBefore(
 	return list
 }
 
-// recordLeft adds what downstreams with several objects have besides those that are desired: objects that are to go and
-// still exist, and all that was recorded while it is not known which objects are desired.
+func isRecorded(list []status.Recorded, uid types.UID) bool {
+	return slices.ContainsFunc(list, func(r status.Recorded) bool { return r.UID == uid })
+}
+
+// recordLeft adds what downstreams have besides the objects that are desired: those that are to go and still exist, which no watch may
+// show later, and all that was recorded of several objects while it is not known which are desired.
 func recordLeft(
 	s *operator.Settings, recorded []status.Recorded, left []operator.Outcome, w *operator.Desired,
 	results []operator.Result, before []status.Recorded,
 ) []status.Recorded {
-	hidden := map[int]bool{} // of several, the first is recorded: there is one item for the downstream
 	for _, o := range left {
 		d := s.Downstreams[o.Downstream]
-		r := recordLeftover(s, o)
-		switch onlyRecorded := o.Live.Unselected || isAwaitedPlace(s, w, o); { // only the record finds it, or says whose it is
-		case d.Several() && !operator.IsRecordedAt(recorded, d.Name, o.Target), o.Guessed && onlyRecorded:
-			recorded = append(recorded, r)
-		case !d.Several() && !hidden[d.Index] && onlyRecorded:
-			hidden[d.Index] = true
-			recorded = append(slices.DeleteFunc(recorded, func(have status.Recorded) bool { return have.Name == d.Name }), r)
+		switch {
+		case isRecorded(recorded, o.UID):
+		case d.Several() && !operator.IsRecordedAt(recorded, d.Name, o.Target),
+			!d.Several() && !o.Guessed,
+			o.Guessed && (o.Live.Unselected || isAwaitedPlace(s, w, o)): // only the record finds it, or says whose it is
+			recorded = append(recorded, recordLeftover(s, recorded, o))
 		}
 	}
 	return recordUnknown(s, recorded, w, results, before)
 }
 
-func recordLeftover(s *operator.Settings, o operator.Outcome) status.Recorded {
-	r := s.RecordAt(s.Downstreams[o.Downstream], o.Target, o.UID, o.Live.Hash, string(o.State))
+func recordLeftover(s *operator.Settings, recorded []status.Recorded, o operator.Outcome) status.Recorded {
+	d := s.Downstreams[o.Downstream]
+	r := s.RecordAt(d, o.Target, o.UID, o.Live.Hash, string(o.State))
 	r.Guessed = o.Guessed
+	r.Replaced = !o.Guessed && !d.Several() && slices.ContainsFunc(recorded, func(have status.Recorded) bool { return have.Name == d.Name && !have.Guessed })
 	return r
 }
 

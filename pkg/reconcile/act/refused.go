@@ -35,12 +35,7 @@ func (x *action) refused(ctx context.Context, doc map[string]any, refusal error)
 }
 
 // isChanged reports whether the document is not the one that the object was created from.
-func (x *action) isChanged() bool {
-	if f := x.In.Facts[x.Object]; f.Live != nil && f.Live.UID == x.Live.UID {
-		return f.LastHash() != x.want.Hash
-	}
-	return x.Live.Hash != x.want.Hash // no watch shows it: it was decided without the object
-}
+func (x *action) isChanged() bool { return x.In.Facts[x.Object].LastHash(x.Live) != x.want.Hash }
 
 // mayRecreate reports whether the config wants an object recreated if its update needs that.
 func (x *action) mayRecreate() bool {

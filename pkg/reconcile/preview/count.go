@@ -19,9 +19,6 @@ import (
 // writes nothing: it reads what the caches do not show, and makes a dry run of each repair, which may only be due to
 // normalization by the API server.
 func Count(ctx context.Context, r *attempt.Attempt, d operator.Decision) (operator.Decision, guard.Counted) {
-	if findUncached(ctx, r, d) {
-		d = decide.Decide(r.Pipeline.Settings, r.GatherCached(ctx))
-	}
 	d = WithRecreations(ctx, r, d)
 	losesValues := slices.ContainsFunc(d.Outcomes, func(o operator.Outcome) bool { return o.LostValues != "" })
 	if r.Pipeline.Config.Guard.MaxChanged == "" && !losesValues { // deletions alone are counted
@@ -39,9 +36,12 @@ func Count(ctx context.Context, r *attempt.Attempt, d operator.Decision) (operat
 	return d, guard.CountOf(r.Pipeline.Settings, r.Memory.Desired(), supposed, r.Recorded())
 }
 
-// WithRecreations is a decision that knows which updates delete their object: with updatePolicy Recreate, a dry run of each
-// update shows it.
+// WithRecreations is a decision that knows what the caches do not show, and which updates delete their object: with updatePolicy
+// Recreate, a dry run of each update shows it.
 func WithRecreations(ctx context.Context, r *attempt.Attempt, d operator.Decision) operator.Decision {
+	if findUncached(ctx, r, d) {
+		d = decide.Decide(r.Pipeline.Settings, r.GatherCached(ctx))
+	}
 	var in operator.Input
 	found := false
 	for _, o := range d.Outcomes {
