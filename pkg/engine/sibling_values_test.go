@@ -71,24 +71,28 @@ func TestValuesOfWhatIsStillThere(t *testing.T) {
 	}
 }
 
-// A Secret of which nothing says any more whose it is, and which may have the only copy of a value, is kept.
+// A value goes back to a Secret that gets its old name again, while what had that name still was. The Secret that has the only copy of the
+// value is kept where nothing says any more whose it is.
 func TestLastCopyOfAValueIsKept(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := siblingsConfig(t, ns, name, "")
-		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", "{name: s1, data: {second: s2}}"))
-		value := secretText(t, ns, "s1", "password", anyText)
-		testkit.Patch(t, secretKind, ns, "s1", "somebody", `{"metadata":{"finalizers":["example.com/held"]}}`)
-		for _, to := range []string{"q1", "s1"} { // and back, where the old one still is
-			testkit.Apply(t, ns, widget("a", "{name: "+to+", data: {second: s2}}"))
-			<-time.After(time.Minute)
-		}
-		r.halt()
-		testkit.Patch(t, secretKind, ns, "s1", "somebody", `{"metadata":{"finalizers":null}}`)
-		start(t, testkit.Config(t), conf).ready()
-		<-time.After(10 * time.Minute)
-		keepsValue(t, ns, "q1", value)
-	})
+	t.Parallel()
+	for kept, unrecorded := range map[string]string{"s1": "", "q1": "  downstreams: .status.downstreams\n"} {
+		t.Run(kept, spaced(func(t *testing.T, ns, name string) {
+			conf := strings.Replace(siblingsConfig(t, ns, name, ""), unrecorded, "", 1)
+			r := start(t, testkit.Config(t), conf).ready()
+			testkit.Apply(t, ns, widget("a", "{name: s1, data: {second: s2}}"))
+			value := secretText(t, ns, "s1", "password", anyText)
+			testkit.Patch(t, secretKind, ns, "s1", "somebody", `{"metadata":{"finalizers":["example.com/held"]}}`)
+			for _, to := range []string{"q1", "s1"} { // and back, where the old one still is
+				testkit.Apply(t, ns, widget("a", "{name: "+to+", data: {second: s2}}"))
+				<-time.After(time.Minute)
+			}
+			r.halt()
+			testkit.Patch(t, secretKind, ns, "s1", "somebody", `{"metadata":{"finalizers":null}}`)
+			start(t, testkit.Config(t), conf).ready()
+			<-time.After(10 * time.Minute)
+			keepsValue(t, ns, kept, value)
+		}))
+	}
 }
 
 // A client that keeps restoring the owner reference of what is kept is answered at growing intervals.

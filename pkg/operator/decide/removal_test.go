@@ -1,6 +1,8 @@
 package decide_test
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,9 +117,8 @@ func TestStandsForWanted(t *testing.T) {
 	}
 }
 
-// Of an object that is to go and the one that has replaced it, the status records the one that no watch shows: after a restart, nothing
-// else knows of it.
-func TestRecordsWhatNoWatchShows(t *testing.T) {
+// The status records an object that is to go beside the one that has replaced it: after a restart with other labels, nothing else knows of it.
+func TestRecordsWhatIsReplaced(t *testing.T) {
 	for _, unselected := range []bool{true, false} {
 		p := onePipeline(nil)
 		p.Storable = status.Probe(nil)
@@ -128,9 +129,13 @@ func TestRecordsWhatNoWatchShows(t *testing.T) {
 		d := decide.Decide(p.Settings, in)
 		in.Upstream.Object["status"] = p.Report(t.Context(), in.Upstream, desired.Inputs{}, in.Desired,
 			[]operator.Result{{Outcome: d.Outcomes[0], Live: in.Facts[0].Live}}, d.Leftovers, nil, metav1.NewTime(now)).Status
-		want := map[bool]types.UID{true: "live-0", false: liveUID}[unselected]
-		if r := p.Recorded(in.Upstream); len(r) != 1 || r[0].UID != want {
-			t.Errorf("unselected is %v: recorded is %+v, want %s", unselected, r, want)
+		r := p.Recorded(in.Upstream)
+		slices.SortFunc(r, func(a, b status.Recorded) int { return cmp.Compare(a.UID, b.UID) })
+		if len(r) != 2 || r[0].UID != "live-0" || !r[0].Replaced || r[1].UID != liveUID || r[1].Replaced {
+			t.Errorf("unselected is %v: recorded is %+v", unselected, r)
+		}
+		if r := p.RecordedOf(r, &in.Desired.Objects[0]); r == nil || r.UID != liveUID {
+			t.Errorf("unselected is %v: recorded of what is wanted is %+v", unselected, r)
 		}
 	}
 }
