@@ -173,7 +173,7 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 		owned = es[our].Owned
 		l.P, l.Shape = v.sum(u.Object, owned), owned.Shape(u.Object)
 	}
-	if l.Managed || v.Generated > 0 && l.Hash != "" {
+	if l.Managed || v.Generated > 0 {
 		l.Secret = v.secretOf(u, owned)
 	}
 	for i, e := range es {

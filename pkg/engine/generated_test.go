@@ -345,6 +345,23 @@ func TestGeneratedKeyOfImmutable(t *testing.T) {
 	})
 }
 
+// TestImmutableWithoutMarks: where nothing says any more which keys of an immutable Secret were generated, one that nothing gives goes with it,
+// and an event says so.
+func TestImmutableWithoutMarks(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := strings.Replace(generatedConfig(t, ns, name, "updatePolicy: Recreate"), "events: None", "events: Warnings", 1)
+		conf = replaceOnce(t, conf, "      stringData:", "      immutable: true\n      stringData:")
+		r := startWidget(t, ns, conf)
+		_, pin := generatedOf(t, ns, "a")
+		r.halt()
+		testkit.Patch(t, secretKind, ns, "a", "somebody", `{"metadata":{"labels":null,"annotations":null,"managedFields":[{}]}}`)
+		start(t, testkit.Config(t), strings.Replace(conf, ".data.password}", ".data.pw}", 1)).ready()
+		secretText(t, ns, "a", "pw", anyText)
+		secretText(t, ns, "a", "pin", is(pin))
+		waitEvent(t, ns, "a", "NewRandomValue", "a new random value for data.pw, data.pin: data.password goes, which nothing gives any more")
+	})
+}
+
 // TestGeneratedKeyUnclear: where two keys take the place of one that others own, neither has its value, and an event says so.
 func TestGeneratedKeyUnclear(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {

@@ -124,12 +124,16 @@ func whyLost(goes, unclear []string) string {
 }
 
 // droppedKeys are the keys of a Secret of ours that the desired one does not have, of which c says which were generated: without the one
-// that was renamed. An edit of the upstream may drop what it gave, but no generated key.
+// that was renamed. What others own goes too where the Secret is recreated. An edit of the upstream may drop what it gave, but no generated key.
 func droppedKeys(s *operator.Settings, in operator.Input, o operator.Outcome, c generated.Change, live *drift.Live) (goes []string) {
 	if live.Secret == nil {
 		return nil
 	}
-	for _, key := range live.Secret.Keys {
+	keys := live.Secret.Keys
+	if o.State == operator.StateRecreate {
+		keys = slices.Concat(keys, live.Secret.Others)
+	}
+	for _, key := range keys {
 		wasGenerated := slices.Contains(c.Dropped, key)
 		moves := wasGenerated && c.Renamed()
 		mayGo := s.EditedSince(in.Upstream) && !wasGenerated && (c.Known || !getsGenerated(s.Downstreams[o.Downstream], o))
