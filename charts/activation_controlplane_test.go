@@ -14,9 +14,10 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestInstallActivation installs the chart in two clusters, which are namespaces here, with one lock in a third. The pods reach the lock
-// by the kubeconfig in the Secret, by the rights that the page about activations names, and the rest by the rights of the chart. One
-// release is active and the other a ready standby, which takes over when the first one is taken away.
+// TestInstallActivation installs the chart in two clusters, which are namespaces here, with one lock in a third. The
+// pods reach the lock by the kubeconfig in the Secret, by the rights that the page about activations names, and the
+// rest by the rights of the chart. One release is active and the other a ready standby, which takes over when the first
+// one is taken away.
 func TestInstallActivation(t *testing.T) {
 	t.Parallel()
 	locks := testkit.Namespace(t)

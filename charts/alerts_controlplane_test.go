@@ -15,7 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/tools"
 )
 
-// rulesOf renders the chart and returns the spec of its PrometheusRule, which is a file of rules as Prometheus reads it.
+// rulesOf renders the chart and returns the spec of its PrometheusRule, which is a file of rules as Prometheus reads
+// it.
 func rulesOf(t testing.TB, args ...string) []byte {
 	t.Helper()
 	manifest := render(t, append([]string{image, "--values=testdata/values/minimal.yaml", "--set=metrics.prometheusRule.enabled=true"},
@@ -96,8 +97,8 @@ type ruleTest struct {
 	}
 }
 
-// TestAlertsFire gives each alert a history in which it fires, with the text that someone on call reads, and one in which
-// it never does.
+// TestAlertsFire gives each alert a history in which it fires, with the text that someone on call reads, and one in
+// which it never does.
 func TestAlertsFire(t *testing.T) {
 	t.Parallel()
 	rules := rulesOf(t)

@@ -37,8 +37,8 @@ func text(t testing.TB, path string) string {
 	return string(data)
 }
 
-// TestAlertsAreDocumented: docs/metrics.md lists each alert with its severity and how long it waits, in the same order, and
-// the chart's schema knows its name.
+// TestAlertsAreDocumented: docs/metrics.md lists each alert with its severity and how long it waits, in the same order,
+// and the chart's schema knows its name.
 func TestAlertsAreDocumented(t *testing.T) {
 	var want, names []string
 	for _, a := range alerts(t) {

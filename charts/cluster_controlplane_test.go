@@ -73,7 +73,8 @@ func dryRun(t *testing.T, manifest string) (string, error) {
 	return out.String(), err
 }
 
-// restricted is a namespace that enforces the Pod Security level "restricted". Admission learns of its labels by a watch.
+// restricted is a namespace that enforces the Pod Security level "restricted". Admission learns of its labels by a
+// watch.
 func restricted(t *testing.T, client kubernetes.Interface) string {
 	t.Helper()
 	ns := testkit.Namespace(t)
@@ -88,8 +89,8 @@ func restricted(t *testing.T, client kubernetes.Interface) string {
 	return ns
 }
 
-// TestRestricted: a namespace that enforces the Pod Security level "restricted" takes the chart's pod and those of its hooks. It refuses
-// the same pod without any one of what makes it so.
+// TestRestricted: a namespace that enforces the Pod Security level "restricted" takes the chart's pod and those of its
+// hooks. It refuses the same pod without any one of what makes it so.
 func TestRestricted(t *testing.T) {
 	t.Parallel()
 	client := must.Get(kubernetes.NewForConfig(testkit.Config(t))).In(t)

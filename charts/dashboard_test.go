@@ -105,7 +105,8 @@ func TestDashboardIsInThePicture(t *testing.T) {
 	}
 }
 
-// TestDashboardAsksForWhatIsExported is TestExpressionsNameWhatIsExported for the dashboard; and its variables are there.
+// TestDashboardAsksForWhatIsExported is TestExpressionsNameWhatIsExported for the dashboard; and its variables are
+// there.
 func TestDashboardAsksForWhatIsExported(t *testing.T) {
 	d, metrics := readDashboard(t), exported(t)
 	variables := []string{"$__rate_interval"}

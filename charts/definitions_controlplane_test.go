@@ -24,8 +24,8 @@ func generatedValues(t *testing.T, config string) string {
 	return "--values=" + write(t, "values.yaml", values.String())
 }
 
-// TestDefinitions: the chart installs the definitions of described kinds by default, and Helm leaves them. Nobody gets rights to
-// them, and those to their objects are for the resource that the config names.
+// TestDefinitions: the chart installs the definitions of described kinds by default, and Helm leaves them. Nobody gets
+// rights to them, and those to their objects are for the resource that the config names.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
 	config := write(t, "spaces.yaml", `apiVersion: corollary.dev/v1alpha1
@@ -79,7 +79,8 @@ status: {conditions: {ready: Ready}}
 	}
 }
 
-// TestDefinitionKeepsFields: an upgrade that would remove fields of a kind, other than of its status, fails before anything is written.
+// TestDefinitionKeepsFields: an upgrade that would remove fields of a kind, other than of its status, fails before
+// anything is written.
 func TestDefinitionKeepsFields(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// definitionText is a CustomResourceDefinition of things, with lines of its spec before the versions. Each version is its name, ":", the
-// fields of its spec, a letter each, and "!" where it is stored.
+// definitionText is a CustomResourceDefinition of things, with lines of its spec before the versions. Each version is
+// its name, ":", the fields of its spec, a letter each, and "!" where it is stored.
 func definitionText(group, spec string, versions ...string) string {
 	text := strings.ReplaceAll(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -36,8 +36,8 @@ spec:
 	return text
 }
 
-// TestStoredVersionKeepsFields: an upgrade fails if it stores another version than the cluster does, which has not the fields of that one,
-// unless a webhook converts then. A conversion that the values only name does not convert yet.
+// TestStoredVersionKeepsFields: an upgrade fails if it stores another version than the cluster does, which has not the
+// fields of that one, unless a webhook converts then. A conversion that the values only name does not convert yet.
 func TestStoredVersionKeepsFields(t *testing.T) {
 	t.Parallel()
 	const none = "  conversion: {strategy: None}\n"

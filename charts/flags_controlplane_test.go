@@ -12,8 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// TestFlagsExist gives the command what the container is given: it must get as far as the API server, which is not there.
-// It is a process of its own, since it sets the logger of client-go, which the tests beside this one use.
+// TestFlagsExist gives the command what the container is given: it must get as far as the API server, which is not
+// there. It is a process of its own, since it sets the logger of client-go, which the tests beside this one use.
 func TestFlagsExist(t *testing.T) {
 	t.Parallel()
 	binary := build(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli"
 )
 
-// TestGeneratedValues: the chart takes what `corollary generate chart-values` prints, and the pods find operators that are
-// those of the files, wherever the files that these name lie.
+// TestGeneratedValues: the chart takes what `corollary generate chart-values` prints, and the pods find operators that
+// are those of the files, wherever the files that these name lie.
 func TestGeneratedValues(t *testing.T) {
 	t.Parallel()
 	const config = `apiVersion: corollary.dev/v1alpha1

@@ -113,14 +113,15 @@ func (g grant) usedBy(r testkit.Request) bool {
 // superfluous are those of the rights that no request took, in words.
 func superfluous(granted []grant, requests []testkit.Request) []string {
 	return inWords(slices.DeleteFunc(slices.Clone(granted), func(g grant) bool {
-		// Whether a kind is gone is asked where one is not served, which TestGone and TestReleaseOfKindsThatAreNotServed hold.
+		// Whether a kind is gone is asked where one is not served, which TestGone and TestReleaseOfKindsThatAreNotServed
+		// hold.
 		return g.verb == "list" && g.resource == "customresourcedefinitions" || slices.ContainsFunc(requests, g.usedBy)
 	}))
 }
 
-// missing are the requests that were forbidden to those who have the rights by a release in the namespace, in words. A process
-// that is ending while helm takes its rights away may ask for something still; what helm does for releases of other tests
-// meanwhile says nothing.
+// missing are the requests that were forbidden to those who have the rights by a release in the namespace, in words. A
+// process that is ending while helm takes its rights away may ask for something still; what helm does for releases of
+// other tests meanwhile says nothing.
 func missing(granted []grant, namespace string, requests []testkit.Request) []string {
 	var list []grant
 	taken := false

@@ -21,8 +21,8 @@ import (
 const chart = "corollary"
 
 // helm runs helm, which is the real one, in the directory of the tests, and returns what it prints on standard output
-// and on standard error. Nothing of the user's is read or written: not a kubeconfig, not a repository's index, not what an API
-// server at the same address served before.
+// and on standard error. Nothing of the user's is read or written: not a kubeconfig, not a repository's index, not what
+// an API server at the same address served before.
 func helm(t testing.TB, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	return helmIn(t, ".", args...)
@@ -43,8 +43,8 @@ func helmIn(t testing.TB, dir string, args ...string) (stdout, stderr string, er
 	return out.String(), problems.String(), err
 }
 
-// noteChart reads the chart as helm is about to. Go keeps the result of a test until a file changes that the test itself has
-// read.
+// noteChart reads the chart as helm is about to. Go keeps the result of a test until a file changes that the test
+// itself has read.
 func noteChart(t testing.TB) {
 	t.Helper()
 	must.Do(t, filepath.WalkDir(chart, func(path string, entry os.DirEntry, err error) error {

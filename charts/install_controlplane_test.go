@@ -18,11 +18,11 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestInstall installs the chart by the real helm, upgrades it and takes it away again, on a real API server with the real
-// controllers of Deployments, ReplicaSets and Jobs. The pods are processes of the real command with the tokens of the
-// accounts that were installed (kubelet is the only double), and the operators do their whole job. In the end the API
-// server's audit log says what the rights that were granted have been used for: one that was missing fails the test, and so
-// does one that nobody has used.
+// TestInstall installs the chart by the real helm, upgrades it and takes it away again, on a real API server with the
+// real controllers of Deployments, ReplicaSets and Jobs. The pods are processes of the real command with the tokens of
+// the accounts that were installed (kubelet is the only double), and the operators do their whole job. In the end the
+// API server's audit log says what the rights that were granted have been used for: one that was missing fails the
+// test, and so does one that nobody has used.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	i := prepare(t, build(t))
@@ -36,7 +36,8 @@ func TestInstall(t *testing.T) {
 	i.upgrade()
 	i.uninstall()
 	for _, right := range superfluous(i.granted, testkit.Audit(t)) {
-		// The hook takes owner references off what a config keeps: there are some only if the config was changed while no process ran.
+		// The hook takes owner references off what a config keeps: there are some only if the config was changed while no
+		// process ran.
 		if !strings.Contains(right, ".release may patch namespaces.") {
 			t.Errorf("superfluous: %s", right)
 		}
@@ -190,8 +191,8 @@ func (i *installation) failOver() {
 	})
 }
 
-// list has the pods list what they watch, as they have to where the API server does not stream what there is into a watch:
-// that is behind a feature of client-go's. It takes other pods.
+// list has the pods list what they watch, as they have to where the API server does not stream what there is into a
+// watch: that is behind a feature of client-go's. It takes other pods.
 func (i *installation) list() {
 	before := i.kubelet.count()
 	i.helm("upgrade", i.name, chart, "--values="+i.values("values.yaml"), "--values="+i.values("list.yaml"), "--wait", "--timeout=10m")
@@ -249,7 +250,8 @@ func (i *installation) upgrade() {
 	must.Same(i, 0, i.kubelet.count()-before, "there were", "new pods")
 }
 
-// uninstall takes the release away, once no deletion waits for its backup. What there was of custom resources stays, and can be deleted.
+// uninstall takes the release away, once no deletion waits for its backup. What there was of custom resources stays,
+// and can be deleted.
 func (i *installation) uninstall() {
 	if f := testkit.Get(i, sites, i.apps, "site").GetFinalizers(); !slices.Contains(f, "install.example.com/site") {
 		i.Errorf("finalizers are %v", f)

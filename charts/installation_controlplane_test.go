@@ -61,8 +61,8 @@ func prepare(t *testing.T, binary string) *installation {
 	return i
 }
 
-// build builds the command as make build does it, but for the version: git is not asked, which refuses to look into another
-// user's clone.
+// build builds the command as make build does it, but for the version: git is not asked, which refuses to look into
+// another user's clone.
 func build(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "corollary")
@@ -80,8 +80,8 @@ func (i *installation) values(name string, more ...string) string {
 		"ELSEWHERE", i.elsewhere)...).Replace(text(i, "testdata/install/"+name)))
 }
 
-// helm runs helm upon the release. Pods that run see what an upgrade changes in their mounts once it is done and the rights
-// that came with it are in force: a kubelet takes longer than that.
+// helm runs helm upon the release. Pods that run see what an upgrade changes in their mounts once it is done and the
+// rights that came with it are in force: a kubelet takes longer than that.
 func (i *installation) helm(args ...string) string {
 	i.Helper()
 	if args[0] == "upgrade" {

@@ -9,8 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestCompleteConfig: a config that has every key there is, as the tests of the loader have it, is refused for none of them
-// when it is given as a file.
+// TestCompleteConfig: a config that has every key there is, as the tests of the loader have it, is refused for none of
+// them when it is given as a file.
 func TestCompleteConfig(t *testing.T) {
 	t.Parallel()
 	archive, err := txtar.ParseFile("../testdata/complete/complete.txtar")

@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/schema"
 )
 
-// TestKeys writes what the chart's templates know of the keys of config files, since values.schema.json cannot look into the
-// texts of operatorFiles.
+// TestKeys writes what the chart's templates know of the keys of config files, since values.schema.json cannot look
+// into the texts of operatorFiles.
 func TestKeys(t *testing.T) {
 	var root map[string]any
 	if err := json.Unmarshal(schema.Operator(), &root); err != nil {

@@ -24,17 +24,19 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// kubelet is a fake: it takes the place of the nodes, the scheduler and the container runtime, which a control plane alone does
-// not have. It runs the one container of each pod of a namespace as a process of this machine, of the real binary.
+// kubelet is a fake: it takes the place of the nodes, the scheduler and the container runtime, which a control plane
+// alone does not have. It runs the one container of each pod of a namespace as a process of this machine, of the real
+// binary.
 //
-// Like a kubelet it mounts ConfigMaps by links that are swapped whole when they change, gives the process a token of the
-// pod's ServiceAccount and nothing else to speak to the API server with, runs probes and reports phase and readiness,
-// and ends a pod that is deleted by SIGTERM, then SIGKILL when its grace is over.
+// Like a kubelet it mounts ConfigMaps by links that are swapped whole when they change, gives the process a token of
+// the pod's ServiceAccount and nothing else to speak to the API server with, runs probes and reports phase and
+// readiness, and ends a pod that is deleted by SIGTERM, then SIGKILL when its grace is over.
 //
 // Unlike a kubelet it has no images, no isolation and no network of pods: image, resources, security contexts and
-// affinities are not looked at (the API server is asked about Pod Security elsewhere), mounts are directories whose path
-// replaces mountPath in arguments and files, and each port of a container is another address of this machine, which replaces it
-// in arguments as "=:PORT". The token comes in a kubeconfig, since the place where one is mounted is fixed.
+// affinities are not looked at (the API server is asked about Pod Security elsewhere), mounts are directories whose
+// path replaces mountPath in arguments and files, and each port of a container is another address of this machine,
+// which replaces it in arguments as "=:PORT". The token comes in a kubeconfig, since the place where one is mounted is
+// fixed.
 type kubelet struct {
 	t         testing.TB
 	client    kubernetes.Interface
@@ -316,8 +318,8 @@ func (k *kubelet) projectSecret(ctx context.Context, name string, files map[stri
 	return nil
 }
 
-// swapIn has a directory show just these files, as a kubelet does it: they stand in a directory of their own, ..data is a
-// link to it that is replaced at one go, and each name at the top is a link through that.
+// swapIn has a directory show just these files, as a kubelet does it: they stand in a directory of their own, ..data is
+// a link to it that is replaced at one go, and each name at the top is a link through that.
 func swapIn(dir string, files map[string]string) error {
 	if same(filepath.Join(dir, "..data"), files) {
 		return nil

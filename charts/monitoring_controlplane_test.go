@@ -76,8 +76,8 @@ func TestDashboardIsMounted(t *testing.T) {
 	}
 }
 
-// TestServiceMonitorFindsTheService: its selector and port are the Service's, and the job that Prometheus gives its targets,
-// the name of the Service, is the one that the alerts select by.
+// TestServiceMonitorFindsTheService: its selector and port are the Service's, and the job that Prometheus gives its
+// targets, the name of the Service, is the one that the alerts select by.
 func TestServiceMonitorFindsTheService(t *testing.T) {
 	t.Parallel()
 	args := []string{"--set=metrics.serviceMonitor.enabled=true", "--set=metrics.serviceMonitor.interval=15s",

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// TestReleasesDoNotMeet: releases of one name in two namespaces make no object twice, be it in the whole cluster or in a
-// namespace that both have roles in.
+// TestReleasesDoNotMeet: releases of one name in two namespaces make no object twice, be it in the whole cluster or in
+// a namespace that both have roles in.
 func TestReleasesDoNotMeet(t *testing.T) {
 	values := write(t, "values.yaml", `
 image: {repository: registry.example.com/corollary}
@@ -44,8 +44,8 @@ const someOperator = `downstreams: [{name: config, apiVersion: v1, kind: ConfigM
       finalizer: tools.example.com/site},
     status: {conditions: {ready: Ready}}`
 
-// TestNamesAreValid: whatever a release, its namespace and its objects are called, the names and labels are ones that the API
-// server takes, also where they are cut off.
+// TestNamesAreValid: whatever a release, its namespace and its objects are called, the names and labels are ones that
+// the API server takes, also where they are cut off.
 func TestNamesAreValid(t *testing.T) {
 	for reason, args := range map[string][]string{
 		"dashes where a release's name is cut off":  {strings.Repeat("a", 48) + "--bb"},

@@ -35,8 +35,8 @@ type runningPod struct {
 	asked   time.Time     // when it was asked to end
 }
 
-// authenticate asks for a token of the pod's ServiceAccount, which is good for as long as the pod is there, and writes a
-// kubeconfig that knows nothing else.
+// authenticate asks for a token of the pod's ServiceAccount, which is good for as long as the pod is there, and writes
+// a kubeconfig that knows nothing else.
 func (k *kubelet) authenticate(ctx context.Context, p *runningPod) error {
 	if mounts := p.pod.Spec.AutomountServiceAccountToken; mounts == nil || !*mounts {
 		return fmt.Errorf("it mounts no token of its ServiceAccount")

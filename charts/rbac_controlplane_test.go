@@ -43,13 +43,14 @@ func derived(t *testing.T, g *generate.RBAC, err error) (list []grant) {
 	return list
 }
 
-// TestRights holds what the chart grants for configs to what the command derives from them, for every example and for the
-// configs that the derivation itself is tested by.
+// TestRights holds what the chart grants for configs to what the command derives from them, for every example and for
+// the configs that the derivation itself is tested by.
 func TestRights(t *testing.T) {
 	compareRights(t, rightsCases(t))
 }
 
-// compareRights has helm render the rights of all cases at once, and compares those of each with what the command derives.
+// compareRights has helm render the rights of all cases at once, and compares those of each with what the command
+// derives.
 func compareRights(t *testing.T, cases map[string]rightsCase) {
 	t.Helper()
 	want, values := map[string][]grant{}, map[string]any{}

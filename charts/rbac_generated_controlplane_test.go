@@ -24,8 +24,8 @@ import (
 // generatedConfigs is how many configs are made at random, besides one for each key.
 const generatedConfigs = 400
 
-// TestRightsOfEveryKey compares the rights of made-up configs: for every key of the schema, and every word that it may be, at least one
-// that has it, and random ones. A key of the schema is at a def: TYPE.KEY, or TYPE.KEY=WORD.
+// TestRightsOfEveryKey compares the rights of made-up configs: for every key of the schema, and every word that it may
+// be, at least one that has it, and random ones. A key of the schema is at a def: TYPE.KEY, or TYPE.KEY=WORD.
 func TestRightsOfEveryKey(t *testing.T) {
 	t.Parallel()
 	m := newMutator(t)

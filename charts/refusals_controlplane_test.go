@@ -10,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestRefused: what is wrong with values is said by helm, before anything is in the cluster, with the value's path. The comment in the
-// file of cases says how one is written.
+// TestRefused: what is wrong with values is said by helm, before anything is in the cluster, with the value's path. The
+// comment in the file of cases says how one is written.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	archive, err := txtar.ParseFile("testdata/refusals.txtar")

@@ -53,8 +53,8 @@ func TestReleaseIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestRollbackAfterAnUninstall: an uninstall whose hook did not succeed has taken the processes away; a rollback brings them
-// back. No kubelet runs the hook here.
+// TestRollbackAfterAnUninstall: an uninstall whose hook did not succeed has taken the processes away; a rollback brings
+// them back. No kubelet runs the hook here.
 func TestRollbackAfterAnUninstall(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)

@@ -12,8 +12,8 @@ import (
 // own are the templates of the process and its surroundings; others have tests of their own.
 var own = []string{"certificate", "configmap", "deployment", "networkpolicy", "pdb", "service", "serviceaccount"}
 
-// TestTemplates renders a set of values: to what is applied and what is said afterwards, or to an error. Files of a case
-// other than values.yaml are given by --set-file, each as the value that its name says.
+// TestTemplates renders a set of values: to what is applied and what is said afterwards, or to an error. Files of a
+// case other than values.yaml are given by --set-file, each as the value that its name says.
 func TestTemplates(t *testing.T) {
 	golden.Cases(t, "testdata/template/*.txtar", func(t *testing.T, c *golden.Case) {
 		args := []string{"install", "test", chart, "--namespace=apps", "--dry-run=client", "--hide-secret"}

@@ -73,8 +73,8 @@ func unpack(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// TestExamplesAsValues: each example given as values, without its head, is mounted as a file that loads without an error
-// and says the same as the example's own.
+// TestExamplesAsValues: each example given as values, without its head, is mounted as a file that loads without an
+// error and says the same as the example's own.
 func TestExamplesAsValues(t *testing.T) {
 	t.Parallel()
 	operators := map[string]any{}

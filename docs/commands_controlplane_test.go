@@ -35,9 +35,9 @@ const (
 // cluster finds commands that ask an API server.
 var cluster = regexp.MustCompile(`\b(kubectl|helm|corollary (run|plan|get|why|reconcile|confirm|release|migrate))\b|--live`)
 
-// reader is what makes a shell as slow as a reader is who types the next line, and as patient: a kind that was defined is
-// served by then, its schema included, and what kubectl waits for may take a busy machine longer than kubectl's own half
-// minute, or than the page allows a machine that has nothing else to do (the last --timeout counts).
+// reader is what makes a shell as slow as a reader is who types the next line, and as patient: a kind that was defined
+// is served by then, its schema included, and what kubectl waits for may take a busy machine longer than kubectl's own
+// half minute, or than the page allows a machine that has nothing else to do (the last --timeout counts).
 //
 //nolint:dupword // Shell closes each loop with done.
 const reader = `
@@ -71,8 +71,8 @@ says() { command kubectl get --raw "$1" 2>/dev/null | grep -F "$2" >/dev/null; }
 // looks finds commands that change nothing.
 var looks = regexp.MustCompile(`^(kubectl (get|describe|events|auth can-i)|corollary (check|get|plan|why)) `)
 
-// TestCommands types the commands of each page into a shell, one page after the other block by block, in a directory with
-// the examples and the chart, against a control plane like that of `make cluster`.
+// TestCommands types the commands of each page into a shell, one page after the other block by block, in a directory
+// with the examples and the chart, against a control plane like that of `make cluster`.
 func TestCommands(t *testing.T) {
 	bin := programs(t)
 	notRun := 0
@@ -93,8 +93,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// front is a page for whoever works on the project. What it says of make, which the tests themselves are run by, is only
-// looked up, and so are single tests; the config that it shows is saved as app.yaml.
+// front is a page for whoever works on the project. What it says of make, which the tests themselves are run by, is
+// only looked up, and so are single tests; the config that it shows is saved as app.yaml.
 func front(t *testing.T, path string) page {
 	t.Helper()
 	p := must.Get(parsePage(path, read(t, path))).In(t)
@@ -227,9 +227,9 @@ func (s *session) shell(ctx context.Context, text string, remember bool) *exec.C
 	return cmd
 }
 
-// run runs a block's text and returns what it printed. One that only looks is typed again for a while, as a reader would
-// do, where it ends otherwise than the page says: a kind that is new is served a moment after its definition is taken, and a
-// role is in force a moment after it is stored.
+// run runs a block's text and returns what it printed. One that only looks is typed again for a while, as a reader
+// would do, where it ends otherwise than the page says: a kind that is new is served a moment after its definition is
+// taken, and a role is in force a moment after it is stored.
 func (s *session) run(at, text string, exit int) string {
 	s.t.Helper()
 	began := time.Now()

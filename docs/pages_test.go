@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A page is a Markdown document whose commands are run, as a reader would type them. HTML comments, which no reader sees,
-// say what the text says in words; each is on a line of its own before the block that it is about:
+// A page is a Markdown document whose commands are run, as a reader would type them. HTML comments, which no reader
+// sees, say what the text says in words; each is on a line of its own before the block that it is about:
 //
 //	<!-- file: app.yaml -->      the block is saved under that name
 //	<!-- exit: 2 -->             the block ends with this exit code
@@ -20,8 +20,9 @@ import (
 //	<!-- not run: REASON -->     the block cannot be run here
 //	<!-- also: NAME/x.yaml -->   the block is that file's too, word for word, from any line of it on
 //
-// A block of ```sh is run line by line as one script; a block of ```console has commands behind "$ ", and what they print,
-// or, without a command, what the block before it printed. There, a line "..." means any lines and … for any text.
+// A block of ```sh is run line by line as one script; a block of ```console has commands behind "$ ", and what they
+// print, or, without a command, what the block before it printed. There, a line "..." means any lines and … for any
+// text.
 type page struct {
 	// path is the file, relative to docs.
 	path   string
@@ -46,7 +47,8 @@ var (
 	directive = regexp.MustCompile(`^<!-- ([a-z ]+?)(?:: (.*))? -->$`)
 )
 
-// parsePage finds the blocks of a page. It returns an error where a fence is not closed, or a comment is not a directive.
+// parsePage finds the blocks of a page. It returns an error where a fence is not closed, or a comment is not a
+// directive.
 func parsePage(path, text string) (page, error) {
 	p, next, open, indent := page{path: path}, block{}, false, ""
 	for i, line := range strings.Split(text, "\n") {
@@ -154,8 +156,8 @@ func console(text string) []command {
 
 var blanks = regexp.MustCompile(`(\S)[ \t]+`)
 
-// matches reports whether printed is what a page shows. Trailing blanks do not count, and neither does how many blanks there are
-// between two words: columns of a table move with the ages in it.
+// matches reports whether printed is what a page shows. Trailing blanks do not count, and neither does how many blanks
+// there are between two words: columns of a table move with the ages in it.
 func matches(shown, printed string) bool {
 	var pattern strings.Builder
 	for line := range strings.Lines(shown) {
@@ -168,12 +170,12 @@ func matches(shown, printed string) bool {
 	return regexp.MustCompile(`^` + pattern.String() + `$`).MatchString(tidyAll(printed))
 }
 
-// asides are what client-go notes on standard error where it is used by a program without a log of its own, such as kubectl and
-// helm: that a watch ended, say, when the program that had seen enough ended it in the middle of an event.
+// asides are what client-go notes on standard error where it is used by a program without a log of its own, such as
+// kubectl and helm: that a watch ended, say, when the program that had seen enough ended it in the middle of an event.
 var asides = regexp.MustCompile(`(?m)^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.-]+:\d+\] .*\n`)
 
-// withoutAsides returns what a reader goes by of what a block printed. corollary is silent about such things, so that what
-// it prints is left whole.
+// withoutAsides returns what a reader goes by of what a block printed. corollary is silent about such things, so that
+// what it prints is left whole.
 func withoutAsides(typed, printed string) string {
 	if strings.Contains(typed, "corollary ") {
 		return printed

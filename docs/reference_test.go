@@ -40,8 +40,8 @@ conversion:
 guard: {}
 `
 
-// reference writes the tables of the config reference: order and structure from the Go types, meaning and bounds from the
-// schema that is published, defaults from a config that was loaded.
+// reference writes the tables of the config reference: order and structure from the Go types, meaning and bounds from
+// the schema that is published, defaults from a config that was loaded.
 type reference struct {
 	schema struct {
 		definition

@@ -19,8 +19,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
-// sameAsRun makes a case of an upstream and its downstreams as `run` and a real API server have left them, and has `test` play
-// it: nothing is to be done, and the status is word for word the one that `run` wrote.
+// sameAsRun makes a case of an upstream and its downstreams as `run` and a real API server have left them, and has
+// `test` play it: nothing is to be done, and the status is word for word the one that `run` wrote.
 func sameAsRun(t *testing.T, e example, u *unstructured.Unstructured) {
 	t.Helper()
 	i := slices.IndexFunc(e.compile(t), func(p *compile.Pipeline) bool { return p.Upstream.GVK == u.GroupVersionKind() })

@@ -16,8 +16,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 )
 
-// TestExamplesOnACluster runs all examples in one process on a real API server and holds what becomes of each cr.yaml to
-// rendered.yaml, and to what `test` makes of it.
+// TestExamplesOnACluster runs all examples in one process on a real API server and holds what becomes of each cr.yaml
+// to rendered.yaml, and to what `test` makes of it.
 func TestExamplesOnACluster(t *testing.T) {
 	for _, name := range []string{"platform", "team-a", "team-b"} {
 		testkit.Apply(t, "", "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
@@ -68,8 +68,8 @@ func TestExamplesOnACluster(t *testing.T) {
 	})
 }
 
-// applied compares a live object with what was rendered offline. The uid of the owner is a placeholder there, and the API
-// server adds defaults; by the hash the documents are the same.
+// applied compares a live object with what was rendered offline. The uid of the owner is a placeholder there, and the
+// API server adds defaults; by the hash the documents are the same.
 func applied(t *testing.T, want *unstructured.Unstructured) (bool, string) {
 	t.Helper()
 	cluster := must.Get(discovered.New(testkit.Config(t))).In(t)

@@ -25,8 +25,8 @@ func network(resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "network.example.com", Version: "v1", Resource: resource}
 }
 
-// controllers are what other controllers do with an object at each change: all goes well at once. What fails is done at the
-// next look.
+// controllers are what other controllers do with an object at each change: all goes well at once. What fails is done at
+// the next look.
 type controllers map[schema.GroupVersionResource]func(u *unstructured.Unstructured)
 
 // reporter returns what writes the status of an object.

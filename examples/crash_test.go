@@ -141,9 +141,9 @@ func (b *sandbox) delete() {
 	}
 }
 
-// course is what a story comes to: how the objects are after each step, and how often each object has been created. Until the
-// news of its upstream's deletion has arrived, what the garbage collector takes may be made again (engine.Options.AfterDelete);
-// so what is gone after a step counts as often as it was created before.
+// course is what a story comes to: how the objects are after each step, and how often each object has been created.
+// Until the news of its upstream's deletion has arrived, what the garbage collector takes may be made again
+// (engine.Options.AfterDelete); so what is gone after a step counts as often as it was created before.
 type course struct {
 	pictures []string
 	created  map[string]int
@@ -242,8 +242,8 @@ func (e example) alone(t *testing.T, test func(b *sandbox)) {
 	})
 }
 
-// TestExamplesStricken runs the story of each example once for each write of its operators, which are killed right before or
-// after it and started again. All ends as if nothing had happened, and nothing is created twice.
+// TestExamplesStricken runs the story of each example once for each write of its operators, which are killed right
+// before or after it and started again. All ends as if nothing had happened, and nothing is created twice.
 func TestExamplesStricken(t *testing.T) {
 	t.Parallel()
 	for _, e := range examples(t) {
@@ -263,7 +263,8 @@ func TestExamplesStricken(t *testing.T) {
 	}
 }
 
-// TestExamplesRestart: a restart over objects in sync asks the API server nothing about any of them, and writes nothing.
+// TestExamplesRestart: a restart over objects in sync asks the API server nothing about any of them, and writes
+// nothing.
 func TestExamplesRestart(t *testing.T) {
 	t.Parallel()
 	for _, e := range examples(t) {

@@ -15,7 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli"
 )
 
-// TestBackup: a CronJob takes backups by a command that the real one understands, and its last success is the message of Ready.
+// TestBackup: a CronJob takes backups by a command that the real one understands, and its last success is the message
+// of Ready.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)

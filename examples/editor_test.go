@@ -16,7 +16,8 @@ import (
 // editor makes random changes of objects by their schema. Most results are valid; an API server refuses the others.
 type editor struct{ r *rand.Rand }
 
-// texts are values of strings: names, images, quantities, times, addresses, and what YAML or templates could take for something else.
+// texts are values of strings: names, images, quantities, times, addresses, and what YAML or templates could take for
+// something else.
 var texts = []string{"a", "other", "b-2", "shop", "registry.example.com/other:2", "1.10", "0644", "yes", "null", "2Gi", "500m", "30s", "0 3 * * *",
 	"example.com", "https://example.com/x", "10.1.0.0/16", "10.1.2.3", "view", "edit", "a: b", "{{ .x }}", "- x", " ", "", "ü", strings.Repeat("x", 70)}
 

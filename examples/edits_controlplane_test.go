@@ -159,7 +159,8 @@ func (s *story) disturb() {
 	}
 }
 
-// hasInitialFields reports whether a downstream has fields that others may have changed since it was created: a new one has other values.
+// hasInitialFields reports whether a downstream has fields that others may have changed since it was created: a new one
+// has other values.
 func (s *story) hasInitialFields(u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(s.load(), func(file *load.File) bool {
 		return slices.ContainsFunc(file.Downstreams, func(d config.Downstream) bool {

@@ -16,8 +16,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
-// The tests of single examples run in parallel, once TestExamplesOnACluster, which runs them all, is over: two processes
-// with one config would be in each other's way.
+// The tests of single examples run in parallel, once TestExamplesOnACluster, which runs them all, is over: two
+// processes with one config would be in each other's way.
 
 func TestMain(m *testing.M) {
 	crds, err := filepath.Glob("configs/*/crd.yaml")
@@ -36,8 +36,8 @@ func runExample(t *testing.T, name string) *operator {
 	return operate(t, example{filepath.Join("configs", name)}.config())
 }
 
-// operate runs configs until the test ends or halt is called, with no more rights than `generate rbac` derives from them. It
-// returns once they are at work.
+// operate runs configs until the test ends or halt is called, with no more rights than `generate rbac` derives from
+// them. It returns once they are at work.
 func operate(t *testing.T, paths ...string) *operator {
 	t.Helper()
 	files := loaded(t, paths...)

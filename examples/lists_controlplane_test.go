@@ -9,7 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestServicePerPodLabels: with the downstream in the README, the pods of the StatefulSet have a label, whoever made them and whenever.
+// TestServicePerPodLabels: with the downstream in the README, the pods of the StatefulSet have a label, whoever made
+// them and whenever.
 func TestServicePerPodLabels(t *testing.T) {
 	t.Parallel()
 	ns, label := testkit.Namespace(t), ".metadata.labels['platform.example.com/pod']"

@@ -79,7 +79,8 @@ func TestBlueGreen(t *testing.T) {
 	gone(t, replicaSets, ns, "shop-"+green)
 }
 
-// TestNetworkStack: what needs the id of the VPC waits for it, and goes before it. The test is the operator of the cloud.
+// TestNetworkStack: what needs the id of the VPC waits for it, and goes before it. The test is the operator of the
+// cloud.
 func TestNetworkStack(t *testing.T) {
 	t.Parallel()
 	ns, networks := testkit.Namespace(t), platform("networks")

@@ -9,7 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli"
 )
 
-// TestExamplesRights: rbac.yaml beside each example is what it takes to run it, and names nothing that the config does not.
+// TestExamplesRights: rbac.yaml beside each example is what it takes to run it, and names nothing that the config does
+// not.
 func TestExamplesRights(t *testing.T) {
 	for _, e := range withSources(t) {
 		t.Run(e.name(), func(t *testing.T) {

@@ -102,8 +102,8 @@ func (a *account) may(t *testing.T, r testkit.Request) bool {
 	return allowed
 }
 
-// lacked are the requests that were refused for the lack of a right. Admission answers 403 too, as in a namespace that is
-// going.
+// lacked are the requests that were refused for the lack of a right. Admission answers 403 too, as in a namespace that
+// is going.
 func (a *account) lacked(t *testing.T, c *testkit.Counter) []string {
 	var list []string
 	for _, r := range c.Requests(func(r testkit.Request) bool { return r.Code == http.StatusForbidden }) {
@@ -114,9 +114,9 @@ func (a *account) lacked(t *testing.T, c *testkit.Counter) []string {
 	return list
 }
 
-// all is a config that takes every kind of right but guard.confirm's: in one namespace, without owner references, so that
-// Corollary deletes by itself. Its upstreams are of a kind that no example works on while the tests run side by side: those
-// that do watch every namespace.
+// all is a config that takes every kind of right but guard.confirm's: in one namespace, without owner references, so
+// that Corollary deletes by itself. Its upstreams are of a kind that no example works on while the tests run side by
+// side: those that do watch every namespace.
 const all = `
 apiVersion: corollary.dev/v1alpha1
 kind: Operator
@@ -165,8 +165,8 @@ var unasked = map[string]string{
 	"LIST":   "a watch brings the first list along, where the API server can; else it is listed",
 }
 
-// TestRightsAreUsed takes one upstream through all that a config can ask for, and finds every right that was granted for it
-// in a request.
+// TestRightsAreUsed takes one upstream through all that a config can ask for, and finds every right that was granted
+// for it in a request.
 func TestRightsAreUsed(t *testing.T) {
 	t.Parallel()
 	ns, services := testkit.Namespace(t), schema.GroupVersionResource{Version: "v1", Resource: "services"}

@@ -75,12 +75,12 @@ func (o *operator) halt() {
 	}
 }
 
-// quiet is how long an engine that has sent nothing is taken to have nothing to do, at least: it answers what it sees within
-// milliseconds.
+// quiet is how long an engine that has sent nothing is taken to have nothing to do, at least: it answers what it sees
+// within milliseconds.
 const quiet = 1500 * time.Millisecond
 
-// idle waits until the engine sends no more requests: it has done all it is going to do. On a busy machine it is given the
-// time in which it could have done so several times over.
+// idle waits until the engine sends no more requests: it has done all it is going to do. On a busy machine it is given
+// the time in which it could have done so several times over.
 func (o *operator) idle() {
 	o.t.Helper()
 	last, since, enough := -1, time.Now(), quiet

@@ -34,8 +34,8 @@ type stage struct {
 	mirrors map[schema.GroupVersionResource]*testkit.Mirror
 }
 
-// sandbox is an example in namespaces of its own, with upstreams that no other sandbox's operators watch: many can run side
-// by side.
+// sandbox is an example in namespaces of its own, with upstreams that no other sandbox's operators watch: many can run
+// side by side.
 type sandbox struct {
 	*stage
 	example
@@ -269,8 +269,8 @@ func (b *sandbox) unready() string {
 // ids finds what is another one in each sandbox: uids, hashes, and random values of 32 characters in base64.
 var ids = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|v\d+-[0-9a-v]{52}|\b[0-9a-f]{64}\b|"[0-9A-Za-z+/]{43}="`)
 
-// picture shows the sandbox's objects in text that is the same for sandboxes that are alike: names as in the example, uids and
-// hashes numbered, no times and versions.
+// picture shows the sandbox's objects in text that is the same for sandboxes that are alike: names as in the example,
+// uids and hashes numbered, no times and versions.
 func (b *sandbox) picture() string {
 	theirs := b.replacer()
 	var texts []string

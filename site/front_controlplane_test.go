@@ -14,7 +14,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// TestEveryExampleIsAPage: each example has a page, which has every file of it, word for word, and is listed by the others.
+// TestEveryExampleIsAPage: each example has a page, which has every file of it, word for word, and is listed by the
+// others.
 func TestEveryExampleIsAPage(t *testing.T) {
 	_, documents := site(t)
 	readmes, err := filepath.Glob("../examples/configs/*/README.md")
@@ -101,8 +102,9 @@ func TestFrontPageSaysWhatThePagesSay(t *testing.T) {
 	}
 }
 
-// TestNothingIsWiderThanAPhone: every table and every block of code is in a frame of its own, which can be moved sideways. A
-// table that compares Corollary with others has a choice for each of them, and the style sheet has a rule for each choice.
+// TestNothingIsWiderThanAPhone: every table and every block of code is in a frame of its own, which can be moved
+// sideways. A table that compares Corollary with others has a choice for each of them, and the style sheet has a rule
+// for each choice.
 func TestNothingIsWiderThanAPhone(t *testing.T) {
 	dir, documents := site(t)
 	style := readFile(t, filepath.Join(dir, "site.css"))
@@ -163,7 +165,8 @@ func countColumns(table *html.Node) int {
 	return count
 }
 
-// TestSearchRanks runs the search's own code: a title goes before a heading, a heading before a text, and what was found is marked.
+// TestSearchRanks runs the search's own code: a title goes before a heading, a heading before a text, and what was
+// found is marked.
 func TestSearchRanks(t *testing.T) {
 	dir, _ := site(t)
 	vm := goja.New()

@@ -127,8 +127,8 @@ func site(t *testing.T) (string, map[string]document) {
 	return dir, documents
 }
 
-// TestSite builds the site without a network and walks it: every page is there, every link leads somewhere, and nothing is
-// loaded from elsewhere.
+// TestSite builds the site without a network and walks it: every page is there, every link leads somewhere, and nothing
+// is loaded from elsewhere.
 func TestSite(t *testing.T) {
 	dir, documents := site(t)
 	titles := map[string]string{}
@@ -215,7 +215,8 @@ func TestEveryDocumentIsAPage(t *testing.T) {
 	}
 }
 
-// TestSearchLooksEverywhere: each heading of each page can be found, below it its text, and what is found can be opened.
+// TestSearchLooksEverywhere: each heading of each page can be found, below it its text, and what is found can be
+// opened.
 func TestSearchLooksEverywhere(t *testing.T) {
 	dir, documents := site(t)
 	script, err := os.ReadFile(filepath.Join(dir, "sections.js"))

@@ -1,6 +1,7 @@
-// Command assets builds what tests and demonstrations run, if it is missing: the control plane, the tools and, on request, the control
-// plane of the oldest supported Kubernetes. Its arguments are names; the default is everything except the last one. It prints one line
-// for each: the directory of the control plane (KUBEBUILDER_ASSETS), or the file of a tool. Progress goes to standard error.
+// Command assets builds what tests and demonstrations run, if it is missing: the control plane, the tools and, on
+// request, the control plane of the oldest supported Kubernetes. Its arguments are names; the default is everything
+// except the last one. It prints one line for each: the directory of the control plane (KUBEBUILDER_ASSETS), or the
+// file of a tool. Progress goes to standard error.
 package main
 
 import (

@@ -20,8 +20,8 @@ func sumOf(family *dto.MetricFamily) *dto.Histogram {
 	return sum
 }
 
-// quantile estimates a quantile in seconds of what was observed between two readings, as PromQL's histogram_quantile does. It is 0
-// if nothing was.
+// quantile estimates a quantile in seconds of what was observed between two readings, as PromQL's histogram_quantile
+// does. It is 0 if nothing was.
 func quantile(q float64, before, after *dto.Histogram) float64 {
 	count := func(i int) float64 {
 		n := float64(after.Bucket[i].GetCumulativeCount())

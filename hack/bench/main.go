@@ -1,5 +1,6 @@
-// Command bench compares Corollary with a hand-written operator, and with a client that makes the same requests and nothing else. Each
-// program does the same work on the same API server, in turn, as a process of its own. Requests are counted in the audit log.
+// Command bench compares Corollary with a hand-written operator, and with a client that makes the same requests and
+// nothing else. Each program does the same work on the same API server, in turn, as a process of its own. Requests are
+// counted in the audit log.
 package main
 
 import (

@@ -22,7 +22,8 @@ import (
 // manySample is what one process with so many operators was measured to do.
 type manySample struct {
 	Operators, Kinds int
-	// Seconds from the start of the process until /readyz reports that all operators work, and the CPU time until it is idle.
+	// Seconds from the start of the process until /readyz reports that all operators work, and the CPU time until it is
+	// idle.
 	Ready, CPU float64
 	// Requests of the start, by verb and resource.
 	Requests map[string]int
@@ -160,7 +161,8 @@ func (b *bench) manySample(ctx context.Context, operators, kinds int, last bool)
 	return s, err
 }
 
-// begin starts the process, and returns how long it took until all operators worked. It waits until the process is idle.
+// begin starts the process, and returns how long it took until all operators worked. It waits until the process is
+// idle.
 func (f *fleet) begin(ctx context.Context) (ready time.Duration, err error) {
 	if f.probe, err = controlplane.FreeAddress(); err != nil {
 		return 0, err

@@ -12,15 +12,16 @@ import (
 	"github.com/corollary-dev/corollary/internal/controlplane"
 )
 
-// noisy is an operator whose upstreams all change at once, edited one whose objects are edited meanwhile, one after another.
+// noisy is an operator whose upstreams all change at once, edited one whose objects are edited meanwhile, one after
+// another.
 var (
 	noisy  = member{kind: 0, variant: 3}
 	edited = member{kind: 1, variant: 2}
 )
 
 const (
-	// noisyObjects are the upstreams of the noisy operator. All of them read one ConfigMap, which changes at each noiseInterval:
-	// before the last of them is done.
+	// noisyObjects are the upstreams of the noisy operator. All of them read one ConfigMap, which changes at each
+	// noiseInterval: before the last of them is done.
 	noisyObjects  = 2000
 	noiseInterval = 2 * time.Second
 )
@@ -40,8 +41,8 @@ const (
 	noiseThere = "an operator of another process"
 )
 
-// measureNoise edits objects of one operator: without noise, with a noisy operator in the same process, and with the same operator in
-// a process of its own, whose noise reaches the first only through the API server and the CPUs.
+// measureNoise edits objects of one operator: without noise, with a noisy operator in the same process, and with the
+// same operator in a process of its own, whose noise reaches the first only through the API server and the CPUs.
 func (f *fleet) measureNoise(ctx context.Context) ([]noiseSample, error) {
 	loud, err := fleetCluster(f.plane.Config(), noisy, noisyObjects)
 	if err != nil {

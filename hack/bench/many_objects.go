@@ -19,8 +19,8 @@ import (
 // kindGroups is how many API groups the kinds are in.
 const kindGroups = 10
 
-// tiers are the values of the label by which operators of one kind select custom resources. Two of the four operators of a kind
-// select equally, so that they share a watch.
+// tiers are the values of the label by which operators of one kind select custom resources. Two of the four operators
+// of a kind select equally, so that they share a watch.
 var tiers = []string{"shared", "shared", "third", "fourth"}
 
 // versionAnnotation is on each ConfigMap, with a text of the config.
@@ -108,7 +108,8 @@ func fleetDefinitions(kinds int) []string {
 // fleetSize is how many bytes of data each object has.
 const fleetSize = 500
 
-// fleetCluster writes the custom resources of one operator, and of others that select equally, and edits its ConfigMaps.
+// fleetCluster writes the custom resources of one operator, and of others that select equally, and edits its
+// ConfigMaps.
 func fleetCluster(cfg *rest.Config, m member, objects int) (*cluster, error) {
 	first := member{m.kind, slices.Index(tiers, m.tier())} // of those that select equally
 	return newCluster(cfg, m.resource(), metav1.NamespaceDefault, first.name(), objects, fleetSize)

@@ -204,7 +204,8 @@ func (c *cluster) repairs(ctx context.Context) error {
 	return nil
 }
 
-// repair edits a ConfigMap, and waits until the edit is undone. The API server ends watches of all ConfigMaps if many change.
+// repair edits a ConfigMap, and waits until the edit is undone. The API server ends watches of all ConfigMaps if many
+// change.
 func (c *cluster) repair(ctx context.Context, name string) error {
 	w, err := c.configMaps.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// What is between one of these headings of a page and the next picture, or the next section, is written by this command.
+// What is between one of these headings of a page and the next picture, or the next section, is written by this
+// command.
 const (
 	pageBegin   = "### Results\n"
 	pageEnd     = "\n!["
@@ -19,7 +20,8 @@ const (
 	sectionEnd  = "\n## "
 )
 
-// writePages writes what was measured into the page: those of samples.json, configs.json and shards.json that there are.
+// writePages writes what was measured into the page: those of samples.json, configs.json and shards.json that there
+// are.
 func (o options) writePages() error {
 	samples, err := o.read()
 	if err == nil {
@@ -79,7 +81,8 @@ func tables(samples []sample) string {
 	return out.String()
 }
 
-// ratios is a table of Corollary's figure divided by that of the hand-written operator: a row for each phase, a column for each cell.
+// ratios is a table of Corollary's figure divided by that of the hand-written operator: a row for each phase, a column
+// for each cell.
 func ratios(out *strings.Builder, cells [][]sample, title string, of func(sample) float64) {
 	fmt.Fprintf(out, "\n| %s, ratio |", title)
 	for _, cell := range cells {

@@ -20,7 +20,8 @@ const (
 // colors of the programs, which fit light and dark pages.
 var colors = map[string]string{"corollary": "#3b82c4", "handwritten": "#d97a1e", "floor": "#7f8c8d"}
 
-// plots are pictures by file name: how the cost of one object grows with the number of objects, and how much memory all take.
+// plots are pictures by file name: how the cost of one object grows with the number of objects, and how much memory all
+// take.
 func plots(samples []sample) map[string]string {
 	var costs, sizes []plot
 	for _, ph := range phases {
@@ -92,7 +93,8 @@ func drawn(title string, plots []plot) string {
 	return out.String()
 }
 
-// draw draws one plot with its upper left corner at (x, y). The horizontal axis is logarithmic, the vertical one begins at 0.
+// draw draws one plot with its upper left corner at (x, y). The horizontal axis is logarithmic, the vertical one begins
+// at 0.
 func (p plot) draw(out *strings.Builder, x, y float64) {
 	numbers, top := map[int]bool{}, 0.0
 	for _, line := range p.lines {

@@ -47,8 +47,8 @@ func milliseconds(v float64) string { return fmt.Sprintf("%.2f ms", 1000*v) }
 func kilobytes(v float64) string    { return fmt.Sprintf("%.0f KB", v/1000) }
 func megabytes(v float64) string    { return fmt.Sprintf("%.0f MB", v/1e6) }
 
-// table is Markdown: for each number of objects, size and phase the medians of each program, and the ratio of Corollary to the
-// hand-written operator.
+// table is Markdown: for each number of objects, size and phase the medians of each program, and the ratio of Corollary
+// to the hand-written operator.
 func table(samples []sample) string {
 	var out strings.Builder
 	for _, group := range groups(samples) {

@@ -23,13 +23,14 @@ type shardSample struct {
 	Filtered bool
 	// Memory is the GOMEMLIMIT of each process; "" for none.
 	Memory string
-	// Of each process: bytes of anonymous memory settled, of the highest resident set of the start, and bytes that were read.
+	// Of each process: bytes of anonymous memory settled, of the highest resident set of the start, and bytes that were
+	// read.
 	Anonymous, Peak, Received []int64
 	// Of all processes: seconds until they are settled, CPU time of that, requests other than for Leases.
 	Seconds, CPU float64
 	Requests     int
-	// Under load: changes a second that the API server took, CPU time of all processes for each change, and quantiles of the worst
-	// process, all in seconds.
+	// Under load: changes a second that the API server took, CPU time of all processes for each change, and quantiles of
+	// the worst process, all in seconds.
 	Rate, LoadCPU            float64
 	QueueP99, ReconcileP99   float64
 	WritesOfLoad, RestWrites int

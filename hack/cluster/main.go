@@ -1,6 +1,6 @@
-// Command cluster starts a control plane on this machine, prints the path of a kubeconfig file for it and stays up until
-// Ctrl-C, for manual tests. Deployments get ReplicaSets and pods, and the garbage collector runs, but no kubelet: pods stay
-// Pending.
+// Command cluster starts a control plane on this machine, prints the path of a kubeconfig file for it and stays up
+// until Ctrl-C, for manual tests. Deployments get ReplicaSets and pods, and the garbage collector runs, but no kubelet:
+// pods stay Pending.
 package main
 
 import (

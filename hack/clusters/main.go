@@ -1,5 +1,6 @@
-// Command clusters shows one active cluster: it starts two control planes, an etcd as the lock, and the built binary for each cluster.
-// Then it kills the active one. Each step checks its result and has a deadline, so it is also a test. It ends by itself.
+// Command clusters shows one active cluster: it starts two control planes, an etcd as the lock, and the built binary
+// for each cluster. Then it kills the active one. Each step checks its result and has a deadline, so it is also a test.
+// It ends by itself.
 package main
 
 import (

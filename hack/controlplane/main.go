@@ -1,6 +1,6 @@
-// Command controlplane is etcd, kube-apiserver and kube-controller-manager in one binary, for tests and demonstrations; its
-// file name or first argument says which one runs. One binary takes a third of the space and of the build time of three. There
-// is no scheduler and no kubelet: no container ever runs.
+// Command controlplane is etcd, kube-apiserver and kube-controller-manager in one binary, for tests and demonstrations;
+// its file name or first argument says which one runs. One binary takes a third of the space and of the build time of
+// three. There is no scheduler and no kubelet: no container ever runs.
 package main
 
 import (

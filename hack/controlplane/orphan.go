@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// parentEnv has the process id of the parent process. If it is set, the component ends as soon as that process is gone: a
-	// test binary that is killed, or that panics on a timeout, does not stop its children.
+	// parentEnv has the process id of the parent process. If it is set, the component ends as soon as that process is
+	// gone: a test binary that is killed, or that panics on a timeout, does not stop its children.
 	parentEnv = "CONTROLPLANE_PARENT"
 
-	// dirEnv has the scratch directory of the component. It is removed only if its name starts with dirPrefix, so that a wrong
-	// value does no harm.
+	// dirEnv has the scratch directory of the component. It is removed only if its name starts with dirPrefix, so that a
+	// wrong value does no harm.
 	dirEnv    = "CONTROLPLANE_DIR"
 	dirPrefix = "controlplane-"
 

@@ -1,5 +1,5 @@
-// Command dashboard draws the chart's Grafana dashboard for the documents, without Grafana: the layout, titles, units and
-// expressions are those of files/dashboard.json, the data is from a running Prometheus.
+// Command dashboard draws the chart's Grafana dashboard for the documents, without Grafana: the layout, titles, units
+// and expressions are those of files/dashboard.json, the data is from a running Prometheus.
 //
 // To draw it again: make cluster; run two busy processes with --leader-elect and --metrics-bind-address; let a
 // Prometheus scrape both, with the labels that a ServiceMonitor sets (job, namespace, pod); then

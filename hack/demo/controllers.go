@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// simulateDeploymentController sets the status of a Deployment whose rollout is done, as its controller would when the pods are
-// Ready.
+// simulateDeploymentController sets the status of a Deployment whose rollout is done, as its controller would when the
+// pods are Ready.
 func (s *environment) simulateDeploymentController(ctx context.Context, name string, replicas int64) error {
 	live, err := s.in(deployments).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -75,7 +75,8 @@ func poll(ctx context.Context, interval time.Duration, look func() (done bool, w
 	}
 }
 
-// await polls an object until test returns "". test gets nil if there is no such object, and returns the reason to continue.
+// await polls an object until test returns "". test gets nil if there is no such object, and returns the reason to
+// continue.
 func (s *environment) await(ctx context.Context, kind schema.GroupVersionResource, name string,
 	test func(*unstructured.Unstructured) string) (*unstructured.Unstructured, error) {
 	var seen *unstructured.Unstructured

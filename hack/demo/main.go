@@ -1,6 +1,6 @@
-// Command demo shows the main features on a real API server: it starts a control plane and the built binary with the example
-// configs, and explains each step. Every step checks its result and has a deadline, so the demo is also a test. On a terminal
-// it stays up until Ctrl-C.
+// Command demo shows the main features on a real API server: it starts a control plane and the built binary with the
+// example configs, and explains each step. Every step checks its result and has a deadline, so the demo is also a test.
+// On a terminal it stays up until Ctrl-C.
 package main
 
 import (

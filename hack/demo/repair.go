@@ -69,8 +69,8 @@ func (s *environment) repairDeleted(ctx context.Context) error {
 	return nil
 }
 
-// leaveAlone adds a field that nobody manages. That corollary ignores it is certain after it has handled a later change: events
-// come in order.
+// leaveAlone adds a field that nobody manages. That corollary ignores it is certain after it has handled a later
+// change: events come in order.
 func (s *environment) leaveAlone(ctx context.Context) error {
 	const name = "bakery-welcome"
 	s.console.say("\nSomebody adds an annotation and a key of their own to ConfigMap %s, and changes its title.", name)

@@ -19,7 +19,8 @@ type row struct {
 
 var metric = regexp.MustCompile(`(?m)^corollary_requests_total\{code="(.*?)",operator="(.*?)",resource="(.*?)",verb="(.*?)"\} ([0-9.e+]+)$`)
 
-// showRequests prints corollary's metrics of its requests for objects, and compares them with the API server's audit log.
+// showRequests prints corollary's metrics of its requests for objects, and compares them with the API server's audit
+// log.
 func showRequests(ctx context.Context, s *environment) error {
 	var rows []row
 	err := poll(ctx, pollInterval, func() (bool, string, error) {
@@ -94,7 +95,8 @@ func (s *environment) served() (int, error) {
 	return count, nil
 }
 
-// isInformers reports whether a request is from an informer. Other lists read the latest data: they have no resource version.
+// isInformers reports whether a request is from an informer. Other lists read the latest data: they have no resource
+// version.
 func isInformers(e controlplane.AuditEvent) bool {
 	return e.Verb == "watch" || e.Verb == "list" && strings.Contains(e.RequestURI, "resourceVersion=")
 }

@@ -61,8 +61,8 @@ var installValues []byte
 //go:embed install-head.yaml
 var installHead []byte
 
-// installed are the templates whose objects do not depend on a config: `corollary generate rbac` prints the others, except the
-// ConfigMap, which belongs to the user.
+// installed are the templates whose objects do not depend on a config: `corollary generate rbac` prints the others,
+// except the ConfigMap, which belongs to the user.
 var installed = []string{"deployment", "pdb", "service"}
 
 // ofHelm matches the lines that are only right for an installation by Helm.

@@ -1,6 +1,6 @@
 // Command dist builds the files of a release in one folder: an archive of the program and a bill of materials for each
-// platform, the Helm chart, manifests, a krew manifest, and checksums. One commit, version and Go version give the same bytes
-// on any machine. It publishes nothing.
+// platform, the Helm chart, manifests, a krew manifest, and checksums. One commit, version and Go version give the same
+// bytes on any machine. It publishes nothing.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command sqlite3 executes statements in a SQLite file, as the command of that name does: sqlite3 FILE STATEMENTS. It replaces it
-// in the tests of the pages, so that nothing has to be installed.
+// Command sqlite3 executes statements in a SQLite file, as the command of that name does: sqlite3 FILE STATEMENTS. It
+// replaces it in the tests of the pages, so that nothing has to be installed.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package assets finds the binaries of the control plane for tests and demonstrations, and builds them if they are missing. It
-// does not run them.
+// Package assets finds the binaries of the control plane for tests and demonstrations, and builds them if they are
+// missing. It does not run them.
 package assets
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/gobuild"
 )
 
-// Env is the environment variable with a directory of binaries (as printed by setup-envtest). If it is set, the cache is not
-// used and nothing is built.
+// Env is the environment variable with a directory of binaries (as printed by setup-envtest). If it is set, the cache
+// is not used and nothing is built.
 const Env = "KUBEBUILDER_ASSETS"
 
 // Names are the file names of the control plane's binaries.
@@ -30,8 +30,9 @@ var module = gobuild.Module{
 	Versioned: gobuild.Kubernetes, Stamps: gobuild.KubernetesStamps,
 }
 
-// Find returns the directory of the binaries, without building: KUBEBUILDER_ASSETS or else the one in the user's cache. The
-// error wraps gobuild.ErrNotBuilt if the cache has none; it is another one if a binary in KUBEBUILDER_ASSETS is missing.
+// Find returns the directory of the binaries, without building: KUBEBUILDER_ASSETS or else the one in the user's cache.
+// The error wraps gobuild.ErrNotBuilt if the cache has none; it is another one if a binary in KUBEBUILDER_ASSETS is
+// missing.
 func Find() (string, error) {
 	if dir := os.Getenv(Env); dir != "" {
 		return named(dir)
@@ -43,8 +44,8 @@ func Find() (string, error) {
 	return dir, hint(err)
 }
 
-// Build returns the directory of the binaries and builds them first if necessary, which takes minutes; it reports to progress.
-// Several processes may call it at once: one builds, the others wait.
+// Build returns the directory of the binaries and builds them first if necessary, which takes minutes; it reports to
+// progress. Several processes may call it at once: one builds, the others wait.
 func Build(ctx context.Context, progress io.Writer) (string, error) {
 	if dir := os.Getenv(Env); dir != "" {
 		return named(dir)
@@ -53,8 +54,8 @@ func Build(ctx context.Context, progress io.Writer) (string, error) {
 	return dir, hint(err)
 }
 
-// BuildOldest is Build for the oldest supported version of Kubernetes. A test uses it if KUBEBUILDER_ASSETS is the returned
-// directory.
+// BuildOldest is Build for the oldest supported version of Kubernetes. A test uses it if KUBEBUILDER_ASSETS is the
+// returned directory.
 func BuildOldest(ctx context.Context, progress io.Writer) (string, error) {
 	old := module
 	old.Title, old.ModFile = "oldest control plane", oldest

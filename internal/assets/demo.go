@@ -18,9 +18,9 @@ const manager = "kube-controller-manager"
 // server are the required binaries.
 var server = []string{"etcd", "kube-apiserver"}
 
-// BuildForDemo returns a directory with at least etcd and kube-apiserver: KUBEBUILDER_ASSETS, our own build if it exists, the
-// newest version that setup-envtest has installed, or else a new build, which takes minutes. hasManager reports whether it has
-// kube-controller-manager.
+// BuildForDemo returns a directory with at least etcd and kube-apiserver: KUBEBUILDER_ASSETS, our own build if it
+// exists, the newest version that setup-envtest has installed, or else a new build, which takes minutes. hasManager
+// reports whether it has kube-controller-manager.
 func BuildForDemo(ctx context.Context, progress io.Writer) (dir string, hasManager bool, err error) {
 	if dir := os.Getenv(Env); dir != "" {
 		if err := gobuild.Complete(dir, server...); err != nil {
@@ -39,8 +39,8 @@ func BuildForDemo(ctx context.Context, progress io.Writer) (dir string, hasManag
 	return dir, true, err
 }
 
-// installed returns the directory of the newest version that setup-envtest has installed for this platform; "" if there is
-// none.
+// installed returns the directory of the newest version that setup-envtest has installed for this platform; "" if there
+// is none.
 func installed() string {
 	suffix := "-" + runtime.GOOS + "-" + runtime.GOARCH
 	found, _ := filepath.Glob(filepath.Join(dataHome(), "k8s", "*"+suffix)) // the pattern is well formed

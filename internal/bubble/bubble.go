@@ -1,9 +1,10 @@
-// Package bubble runs tests against an API server in memory, in virtual time: a delay of an hour takes no time, a test waits until every
-// goroutine is blocked instead of for a while, and no other test disturbs it. The helpers of testkit work as with a control plane.
-// Listen is for commands and processes: they reach it by a kubeconfig, in real time.
+// Package bubble runs tests against an API server in memory, in virtual time: a delay of an hour takes no time, a test
+// waits until every goroutine is blocked instead of for a while, and no other test disturbs it. The helpers of testkit
+// work as with a control plane. Listen is for commands and processes: they reach it by a kubeconfig, in real time.
 //
-// A test belongs here if its result does not depend on what only a real API server does: admission, authorization, validation of
-// built-in kinds, conversion by webhooks. The conformance table of memcluster holds the API server in memory to the real one.
+// A test belongs here if its result does not depend on what only a real API server does: admission, authorization,
+// validation of built-in kinds, conversion by webhooks. The conformance table of memcluster holds the API server in
+// memory to the real one.
 package bubble
 
 import (
@@ -49,8 +50,9 @@ func Test(t *testing.T, crds []string, test func(t *testing.T)) {
 	})
 }
 
-// Serve makes the helpers of testkit send the requests of this test to an API server of its own, as Test does, and returns the
-// configuration of its clients. Time is not virtual: it is for tests that wait for nothing but the garbage collector.
+// Serve makes the helpers of testkit send the requests of this test to an API server of its own, as Test does, and
+// returns the configuration of its clients. Time is not virtual: it is for tests that wait for nothing but the garbage
+// collector.
 func Serve(t *testing.T, crds ...string) *rest.Config {
 	t.Helper()
 	serve(t, Definitions(t, crds...))
@@ -111,8 +113,8 @@ func controlled(t *testing.T, cluster *memcluster.Cluster) *rest.Config {
 	return config
 }
 
-// send sends a request. The client names an Event by the time: in virtual time several have the same name, so each but the first
-// gets another one.
+// send sends a request. The client names an Event by the time: in virtual time several have the same name, so each but
+// the first gets another one.
 func send(next http.RoundTripper, request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodPost || !strings.HasSuffix(request.URL.Path, "/events") {
 		return next.RoundTrip(request)

@@ -16,8 +16,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestListen: a typed client, which sends protobuf, reaches the API server by its kubeconfig and sees at once what is written; subtests
-// have the same API server, and its audit has what the client wrote.
+// TestListen: a typed client, which sends protobuf, reaches the API server by its kubeconfig and sees at once what is
+// written; subtests have the same API server, and its audit has what the client wrote.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	bubble.Listen(t)

@@ -91,7 +91,8 @@ var faults = []fault{
 		active.proxy.Pass()
 	}, either, true, false},
 	{"the active cluster is asked to hand over", func(w *world, _, standby *cluster) {
-		// Its process may have been killed just before: with nobody to hand over to, the lock is taken again by the one that had it.
+		// Its process may have been killed just before: with nobody to hand over to, the lock is taken again by the one that
+		// had it.
 		holder := w.state().Holder
 		eventually(w.t, standby.name+" has not seen the lock", func() bool {
 			waitsFor, _ := w.log.WaitsFor(standby.name)

@@ -140,8 +140,8 @@ func (w *world) acts(c *cluster) {
 	})
 }
 
-// TestDNS: a name is not a lock. Each cluster writes only as the answers that it gets allow; and where all that ask get the same
-// answers, or none, only the cluster that is named.
+// TestDNS: a name is not a lock. Each cluster writes only as the answers that it gets allow; and where all that ask get
+// the same answers, or none, only the cluster that is named.
 func TestDNS(t *testing.T) {
 	t.Parallel()
 	s := &dnsService{servers: map[string]*nameserver.Server{}}
@@ -170,7 +170,8 @@ func TestDNS(t *testing.T) {
 	for _, wrong := range (Promise{After: leaseDuration, Until: renewDeadline, Late: onItsWay}).CheckNamed(writes, answers) {
 		t.Error(wrong)
 	}
-	// Clusters take turns no more often than the name has changed: no two of them write at a time, unless the servers disagree.
+	// Clusters take turns no more often than the name has changed: no two of them write at a time, unless the servers
+	// disagree.
 	turns, last := 0, ""
 	for _, x := range writes {
 		if x.Cluster != last && !divided.has(x.At) {

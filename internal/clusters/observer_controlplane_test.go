@@ -50,8 +50,9 @@ func (o *observer) run(ctx context.Context) {
 	}
 }
 
-// gap is how long after the last renewal of one hold the next began, and how long that may be. A standby counts from when it has first seen
-// the lock. The machine may be busy: what it was late by, each process may have been late by at each of its steps.
+// gap is how long after the last renewal of one hold the next began, and how long that may be. A standby counts from
+// when it has first seen the lock. The machine may be busy: what it was late by, each process may have been late by at
+// each of its steps.
 func (o *observer) gap(since, seen time.Time, before leadership.Token, after *activation.State) (gap, allowed time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -21,9 +21,9 @@ func (w Write) String() string {
 	return fmt.Sprintf("%s %s token %d: %s", w.At.Format("15:04:05.000000"), w.Cluster, w.Token, w.What)
 }
 
-// Check returns what is wrong with the writes of all clusters: a write with an older token after one with a newer token, one
-// token in two clusters, or a write without a token at a time when another cluster was active, however the cluster's own
-// activity before and after is read.
+// Check returns what is wrong with the writes of all clusters: a write with an older token after one with a newer
+// token, one token in two clusters, or a write without a token at a time when another cluster was active, however the
+// cluster's own activity before and after is read.
 func Check(writes []Write) []string {
 	writes = slices.Clone(writes)
 	slices.SortStableFunc(writes, func(a, b Write) int { return a.At.Compare(b.At) })

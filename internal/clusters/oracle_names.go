@@ -14,8 +14,9 @@ type Answer struct {
 
 func (a Answer) String() string { return fmt.Sprintf("%s %q", a.At.Format("15:04:05.000000"), a.Names) }
 
-// Promise is what a name promises: a cluster writes only after all answers have named it for After, and at least two in a row; no
-// longer than Until after the last one; and not after one that does not name it alone. Late is how long a write may be on its way.
+// Promise is what a name promises: a cluster writes only after all answers have named it for After, and at least two in
+// a row; no longer than Until after the last one; and not after one that does not name it alone. Late is how long a
+// write may be on its way.
 type Promise struct{ After, Until, Late time.Duration }
 
 // CheckNamed returns the writes that break the promise, by the answers that each cluster was given.
@@ -29,8 +30,8 @@ func (p Promise) CheckNamed(writes []Write, answers map[string][]Answer) []strin
 	return wrong
 }
 
-// breaks says why a write breaks the promise; "" if it does not. An answer less than Late before the write may have come after it
-// was sent, and an earlier one may have allowed it.
+// breaks says why a write breaks the promise; "" if it does not. An answer less than Late before the write may have
+// come after it was sent, and an earlier one may have allowed it.
 func (p Promise) breaks(w Write, answers []Answer) string {
 	given := slices.DeleteFunc(slices.Clone(answers), func(a Answer) bool { return a.At.After(w.At) })
 	for len(given) > 0 && !names(given[len(given)-1], w.Cluster) && w.At.Sub(given[len(given)-1].At) < p.Late {

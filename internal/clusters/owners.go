@@ -29,8 +29,8 @@ func (w ShardWrite) String() string {
 	return fmt.Sprintf("%s %s shard %d: %s", w.At.Format("15:04:05.000000"), w.Process, w.Shard, w.What)
 }
 
-// CheckOwners returns the writes for a shard by a process that did not hold its Lease then. The moment in which a Lease changed hands
-// lies between the receipt of the write and its answer: both processes may be right there.
+// CheckOwners returns the writes for a shard by a process that did not hold its Lease then. The moment in which a Lease
+// changed hands lies between the receipt of the write and its answer: both processes may be right there.
 func CheckOwners(writes []ShardWrite, takings []Taking) []string {
 	byShard := map[int][]Taking{}
 	for _, x := range takings {
@@ -68,8 +68,8 @@ func mayOwn(takings []Taking, w ShardWrite) (owner string, ok bool) {
 	return owner, false
 }
 
-// Orphaned is the longest time from the last renewal of a process that held a shard and did not give it up, to the moment since then when
-// another process took it. Shards that are suspect do not count.
+// Orphaned is the longest time from the last renewal of a process that held a shard and did not give it up, to the
+// moment since then when another process took it. Shards that are suspect do not count.
 func Orphaned(takings []Taking, renewed map[string]time.Time, since time.Time) (longest time.Duration) {
 	takings = slices.Clone(takings)
 	slices.SortFunc(takings, func(a, b Taking) int { return a.Done.Compare(b.Done) })

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Proxy is between a client and a server, and can behave like a bad network. What it holds back while it drops arrives later, as
-// what TCP sends again.
+// Proxy is between a client and a server, and can behave like a bad network. What it holds back while it drops arrives
+// later, as what TCP sends again.
 type Proxy struct {
 	target   string
 	listener net.Listener
@@ -46,7 +46,8 @@ func (p *Proxy) Drop() {
 	}
 }
 
-// Lose is Drop for a network that is away for so long that connections do not outlive it: what was sent meanwhile never arrives.
+// Lose is Drop for a network that is away for so long that connections do not outlive it: what was sent meanwhile never
+// arrives.
 func (p *Proxy) Lose() {
 	p.Drop()
 	p.mu.Lock()

@@ -86,7 +86,8 @@ func (s *set) pause(least, most time.Duration) {
 	<-time.After(least + time.Duration(s.random.Int64N(int64(most-least)+1)))
 }
 
-// others waits until all processes but one share all shards. Of a process that is alone, it waits for its Lease to run out.
+// others waits until all processes but one share all shards. Of a process that is alone, it waits for its Lease to run
+// out.
 func (s *set) others() {
 	if *processes == 1 {
 		s.pause(*lease, 2**lease)
@@ -95,8 +96,9 @@ func (s *set) others() {
 	s.settled(*processes - 1)
 }
 
-// TestShardFaults: processes share the shards of Widgets that change all the time, while faults happen. No object is written by a process
-// that does not hold its shard, each shard has an owner soon, and in the end everything is in sync.
+// TestShardFaults: processes share the shards of Widgets that change all the time, while faults happen. No object is
+// written by a process that does not hold its shard, each shard has an owner soon, and in the end everything is in
+// sync.
 func TestShardFaults(t *testing.T) {
 	t.Parallel()
 	s := newSet(t)

@@ -46,7 +46,8 @@ const (
 	setID = "widgets"
 	// shardLabel is on each ConfigMap.
 	shardLabel = "tools.example.com/shard"
-	// finalizer is on each Widget: its ConfigMap is deleted by the process that holds its shard, not by the garbage collector.
+	// finalizer is on each Widget: its ConfigMap is deleted by the process that holds its shard, not by the garbage
+	// collector.
 	finalizer = "tools.example.com/cleanup"
 )
 
@@ -191,8 +192,9 @@ func (s *set) load(ctx context.Context) {
 	_ = group.Wait()
 }
 
-// churn creates Widgets and deletes them, one for every four changes of others, at most ten a second. It deletes only those that have the
-// finalizer: an API server may lose a finalizer that is added while it deletes, and a process that dies then leaves the object.
+// churn creates Widgets and deletes them, one for every four changes of others, at most ten a second. It deletes only
+// those that have the finalizer: an API server may lose a finalizer that is added while it deletes, and a process that
+// dies then leaves the object.
 func (s *set) churn(ctx context.Context) {
 	limit, client := rate.NewLimiter(rate.Limit(min(*changes/4, 10)), 1), s.objects.Resource(widgets).Namespace(s.ns)
 	var made []string
@@ -220,8 +222,8 @@ func (s *set) churn(ctx context.Context) {
 	}
 }
 
-// settled waits until so many processes hold all shards, have loaded them, and act for each. The Leases alone may show a process that has
-// just died.
+// settled waits until so many processes hold all shards, have loaded them, and act for each. The Leases alone may show
+// a process that has just died.
 func (s *set) settled(processes int) {
 	s.t.Helper()
 	s.shared(processes)
@@ -323,8 +325,8 @@ func (s *set) inSync() {
 	})
 }
 
-// audited is what an API server has received: accepted writes of processes, and of Leases of shards; and of each process when it last
-// renewed its Lease.
+// audited is what an API server has received: accepted writes of processes, and of Leases of shards; and of each
+// process when it last renewed its Lease.
 type audited struct {
 	offset  int64 // how far the log has been read
 	writes  []ShardWrite

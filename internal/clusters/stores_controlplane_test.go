@@ -52,8 +52,8 @@ func heldBy(holder string, token int) *leadership.Record {
 	return &leadership.Record{HolderIdentity: holder, LeaseDurationSeconds: 15, AcquireTime: now, RenewTime: now, LeaderTransitions: token}
 }
 
-// contract checks what each lock must do, on its real service: two clients compare and swap one record, and tokens grow even if the record
-// is deleted.
+// contract checks what each lock must do, on its real service: two clients compare and swap one record, and tokens grow
+// even if the record is deleted.
 func contract(t *testing.T, s service, remove func(name string)) {
 	t.Helper()
 	const name = "contract"

@@ -14,8 +14,8 @@ const (
 	svgRow, svgBar            = 64, 22
 )
 
-// SVG draws a run: for each cluster, when it said that it was active and what its API server received, and the faults above. The
-// colors fit light and dark pages.
+// SVG draws a run: for each cluster, when it said that it was active and what its API server received, and the faults
+// above. The colors fit light and dark pages.
 func (l *Timeline) SVG(title string, clusters []string, writes []Write) string {
 	l.mu.Lock()
 	events := slices.Clone(l.events)

@@ -43,8 +43,9 @@ guard: {confirm: {namespace: NS, configMap: confirmations, key: apps}}
 retry: {minDelay: 1s, maxDelay: 2s}
 `
 
-// Two clusters follow one table, and write states back to it: only the active one does, whatever happens to the lock and the processes,
-// even if a statement waits in the database while its process is frozen. Each state is written in the end, and is not written again.
+// Two clusters follow one table, and write states back to it: only the active one does, whatever happens to the lock
+// and the processes, even if a statement waits in the database while its process is frozen. Each state is written in
+// the end, and is not written again.
 func TestPostgresWriteBack(t *testing.T) {
 	t.Parallel()
 	server := postgres.New(t)

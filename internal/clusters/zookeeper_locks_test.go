@@ -102,8 +102,8 @@ func TestZooKeeper(t *testing.T) {
 	chaos(t, startZooKeeper(t, 1))
 }
 
-// Restart implements service: the leader is killed, and started again once there is another one. That may be the server that the
-// clusters talk to.
+// Restart implements service: the leader is killed, and started again once there is another one. That may be the server
+// that the clusters talk to.
 func (s *zookeeperService) Restart() func(*testing.T) {
 	if len(s.others) == 1 {
 		return s.server.Restart()

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// auditPolicy logs one line for each request, without bodies but for those of one more rule, except those of the control plane
-// itself.
+// auditPolicy logs one line for each request, without bodies but for those of one more rule, except those of the
+// control plane itself.
 const auditPolicy = `
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -69,8 +69,8 @@ type AuditEvent struct {
 	} `json:"responseStatus"`
 }
 
-// configureAudit makes the API server write an audit log into the scratch directory, line by line before it responds, so that a
-// request with a response is in it. bodies is Options.AuditBodies.
+// configureAudit makes the API server write an audit log into the scratch directory, line by line before it responds,
+// so that a request with a response is in it. bodies is Options.AuditBodies.
 func (c *ControlPlane) configureAudit(flags *envtest.Arguments, bodies string) error {
 	policy, rule := filepath.Join(c.dir, "audit-policy.yaml"), ""
 	if bodies != "" {
@@ -88,8 +88,8 @@ func (c *ControlPlane) configureAudit(flags *envtest.Arguments, bodies string) e
 	return nil
 }
 
-// ReadAudit returns every request that the API server has completed, in the order of the responses; a watch is in it once, from
-// its start.
+// ReadAudit returns every request that the API server has completed, in the order of the responses; a watch is in it
+// once, from its start.
 func (c *ControlPlane) ReadAudit() ([]AuditEvent, error) {
 	events, _, err := c.ReadAuditFrom(0)
 	return events, err

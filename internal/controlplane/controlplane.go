@@ -1,6 +1,6 @@
-// Package controlplane runs a Kubernetes control plane on this machine, for tests and demonstrations: etcd, kube-apiserver and
-// selected controllers of kube-controller-manager. There is no scheduler and no kubelet, so no container ever runs. Only tests
-// and the programs below hack import it.
+// Package controlplane runs a Kubernetes control plane on this machine, for tests and demonstrations: etcd,
+// kube-apiserver and selected controllers of kube-controller-manager. There is no scheduler and no kubelet, so no
+// container ever runs. Only tests and the programs below hack import it.
 package controlplane
 
 import (
@@ -30,17 +30,17 @@ const (
 )
 
 const (
-	// startTimeout and stopTimeout limit each component. They are generous: on two busy cores an API server takes ten times as
-	// long as on an idle machine.
+	// startTimeout and stopTimeout limit each component. They are generous: on two busy cores an API server takes ten
+	// times as long as on an idle machine.
 	startTimeout = 2 * time.Minute
 	stopTimeout  = 2 * time.Minute
 
-	// startAttempts is the number of attempts to start etcd and kube-apiserver, each with other ports: a free port may be taken
-	// before it is used.
+	// startAttempts is the number of attempts to start etcd and kube-apiserver, each with other ports: a free port may be
+	// taken before it is used.
 	startAttempts = 3
 
-	// parentEnv and dirEnv tell a component of hack/controlplane to end and to remove the scratch directory when this process
-	// dies without calling Stop.
+	// parentEnv and dirEnv tell a component of hack/controlplane to end and to remove the scratch directory when this
+	// process dies without calling Stop.
 	parentEnv = "CONTROLPLANE_PARENT"
 	dirEnv    = "CONTROLPLANE_DIR"
 
@@ -55,18 +55,20 @@ type Options struct {
 	// CRDs are YAML documents with CustomResourceDefinitions, installed before the
 	// controllers start: the garbage collector looks for new kinds only every 30 s.
 	CRDs []string
-	// Controllers are the controllers of kube-controller-manager, with their names in the --controllers flag; it is not started
-	// if there are none.
+	// Controllers are the controllers of kube-controller-manager, with their names in the --controllers flag; it is not
+	// started if there are none.
 	Controllers []string
 	// Audit makes the API server log every request, for ReadAudit.
 	Audit bool
-	// AuditBodies is a resource, such as configmaps or leases.coordination.k8s.io, for which the log has the bodies of requests, too.
+	// AuditBodies is a resource, such as configmaps or leases.coordination.k8s.io, for which the log has the bodies of
+	// requests, too.
 	AuditBodies string
 	// FeatureGates are feature gates of kube-apiserver, such as Name=true.
 	FeatureGates []string
 	// EtcdQuota is the maximum size of etcd in bytes; 0: its default.
 	EtcdQuota int64
-	// Output receives the output of the components; nil: it is discarded, except for its end, which is part of Start's error.
+	// Output receives the output of the components; nil: it is discarded, except for its end, which is part of Start's
+	// error.
 	Output io.Writer
 }
 
@@ -83,8 +85,8 @@ type ControlPlane struct {
 	users    sync.Mutex
 }
 
-// Start starts a control plane and returns once it serves requests and every CRD can be used. RBAC is enabled. The caller must
-// stop it.
+// Start starts a control plane and returns once it serves requests and every CRD can be used. RBAC is enabled. The
+// caller must stop it.
 func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	binaries := opts.Assets
 	if binaries == "" {

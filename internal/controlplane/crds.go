@@ -29,9 +29,9 @@ const crdTimeout = 2 * time.Minute
 
 var crds = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
-// InstallCRDs creates or updates the CustomResourceDefinitions in the YAML texts and returns once every served version can be
-// used: it is in both forms of discovery, its OpenAPI document is published (server-side apply and clients read it), and it can
-// be listed.
+// InstallCRDs creates or updates the CustomResourceDefinitions in the YAML texts and returns once every served version
+// can be used: it is in both forms of discovery, its OpenAPI document is published (server-side apply and clients read
+// it), and it can be listed.
 func InstallCRDs(ctx context.Context, config *rest.Config, texts ...string) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -156,8 +156,8 @@ func served(ctx context.Context, finder *discovery.DiscoveryClient, client dynam
 	return discovered(finder, gvr)
 }
 
-// discovered returns nil if the aggregated discovery has the resource: clients that look up kinds read it, and another part of
-// the API server writes it than the list of the version.
+// discovered returns nil if the aggregated discovery has the resource: clients that look up kinds read it, and another
+// part of the API server writes it than the list of the version.
 func discovered(finder *discovery.DiscoveryClient, gvr schema.GroupVersionResource) error {
 	_, all, _, err := finder.GroupsAndMaybeResources()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// startManager starts kube-controller-manager with only the named controllers. It does not wait for them: tests poll for the
-// results.
+// startManager starts kube-controller-manager with only the named controllers. It does not wait for them: tests poll
+// for the results.
 func (c *ControlPlane) startManager(binaries string, controllers []string, output *tail) (*process, error) {
 	// Its usual name in clusters, which is in policies.
 	user, err := c.User("system:kube-controller-manager", "system:masters")
@@ -46,8 +46,8 @@ type process struct {
 func startProcess(output *tail, path string, args ...string) (*process, error) {
 	p := &process{command: exec.Command(path, args...), output: output, exited: make(chan struct{})}
 	p.command.Stdout, p.command.Stderr = output, output
-	// Ctrl-C in a terminal goes to the whole process group: in another group, the program ends when Stop ends it, after its
-	// clients.
+	// Ctrl-C in a terminal goes to the whole process group: in another group, the program ends when Stop ends it, after
+	// its clients.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.command.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", filepath.Base(path), err)

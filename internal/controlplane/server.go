@@ -74,8 +74,8 @@ func (c *ControlPlane) newServer(binaries string, opts Options, output io.Writer
 	return server, nil
 }
 
-// connect creates the administrator and waits until the API server has created the namespace default, the last step of its
-// start.
+// connect creates the administrator and waits until the API server has created the namespace default, the last step of
+// its start.
 func (c *ControlPlane) connect(ctx context.Context) error {
 	user, err := c.server.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, nil)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/must"
 )
 
-// helperEnv makes the test binary a program that starts control planes concurrently, prints their addresses, and waits to be
-// killed.
+// helperEnv makes the test binary a program that starts control planes concurrently, prints their addresses, and waits
+// to be killed.
 const helperEnv = "TEST_START_AND_WAIT"
 
 // planes is the number of control planes that it starts.
@@ -52,7 +52,8 @@ func TestManagerThatEnds(t *testing.T) {
 	}
 }
 
-// TestKilledParent kills a process that runs control planes. Their components must end and remove their data, without a signal.
+// TestKilledParent kills a process that runs control planes. Their components must end and remove their data, without a
+// signal.
 func TestKilledParent(t *testing.T) {
 	if os.Getenv(assets.Env) != "" {
 		return // only our own build watches its parent

@@ -14,11 +14,12 @@ import (
 	"github.com/rogpeppe/go-internal/lockedfile"
 )
 
-// staging is the prefix of unfinished directories. One that exists while the lock is held was left by a build that was killed.
+// staging is the prefix of unfinished directories. One that exists while the lock is held was left by a build that was
+// killed.
 const staging = ".building-"
 
-// lock takes the build lock of the cache directory and returns a function that releases it. While another process holds it,
-// progress says so.
+// lock takes the build lock of the cache directory and returns a function that releases it. While another process holds
+// it, progress says so.
 func (m Module) lock(ctx context.Context, cache string, progress io.Writer) (unlock func(), err error) {
 	if err := ctx.Err(); err != nil { // otherwise it might still write into the directory
 		return nil, fmt.Errorf("waiting for another build: %w", err)
@@ -56,8 +57,8 @@ func (m Module) lock(ctx context.Context, cache string, progress io.Writer) (unl
 	}
 }
 
-// build compiles the module in the folder source into a directory next to dir, links the names and renames it, so that dir is
-// either complete or absent. The caller holds the lock.
+// build compiles the module in the folder source into a directory next to dir, links the names and renames it, so that
+// dir is either complete or absent. The caller holds the lock.
 func (m Module) build(ctx context.Context, source, dir string, progress io.Writer) error {
 	leftover, err := filepath.Glob(filepath.Join(filepath.Dir(dir), staging+"*"))
 	if err != nil {
@@ -114,7 +115,8 @@ func (m Module) compile(ctx context.Context, source, output string, progress io.
 	return nil
 }
 
-// ldflags returns flags that strip the binary and set its version, as the programs' own releases do, because clients parse it.
+// ldflags returns flags that strip the binary and set its version, as the programs' own releases do, because clients
+// parse it.
 func (m Module) ldflags(ctx context.Context, source string, report *reporter) (string, error) {
 	flags := []string{"-s", "-w"}
 	if m.Stamps == nil {
@@ -130,8 +132,8 @@ func (m Module) ldflags(ctx context.Context, source string, report *reporter) (s
 	return strings.Join(flags, " "), nil
 }
 
-// run calls the go command in the folder source and returns its standard output. Its standard error goes to the reporter line
-// by line and, if the command fails, its end is part of the error.
+// run calls the go command in the folder source and returns its standard output. Its standard error goes to the
+// reporter line by line and, if the command fails, its end is part of the error.
 func (m Module) run(ctx context.Context, source string, report *reporter, args ...string) ([]byte, error) {
 	var stdout bytes.Buffer
 	command := exec.CommandContext(ctx, "go", args...)

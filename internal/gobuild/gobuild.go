@@ -1,6 +1,6 @@
 // Package gobuild builds the programs that tests and demonstrations run (a control plane, helm) from modules of this
-// repository, once, into the user's cache. It does not run them. It does not import Kubernetes, so that a build can start at
-// once.
+// repository, once, into the user's cache. It does not run them. It does not import Kubernetes, so that a build can
+// start at once.
 package gobuild
 
 import (
@@ -21,14 +21,15 @@ import (
 // ErrNotBuilt means that the program is not in the user's cache and that no build was requested.
 var ErrNotBuilt = errors.New("it is not built")
 
-// Module is a Go module of this repository that pins one program and its dependencies. Only go.mod and go.sum select versions.
+// Module is a Go module of this repository that pins one program and its dependencies. Only go.mod and go.sum select
+// versions.
 type Module struct {
 	// Title names the program in progress and errors: "control plane".
 	Title string
 	// Source is the module's folder, relative to the root of the repository.
 	Source string
-	// ModFile is a file in that folder used instead of go.mod, and its .sum instead of go.sum, to build the same sources with
-	// other versions; "" means go.mod.
+	// ModFile is a file in that folder used instead of go.mod, and its .sum instead of go.sum, to build the same sources
+	// with other versions; "" means go.mod.
 	ModFile string
 	// Package is the package to build: "." or the import path of a dependency.
 	Package string
@@ -40,8 +41,8 @@ type Module struct {
 	Binary string
 	// Links are other names of the program, if it depends on its own name.
 	Links []string
-	// Versioned is the module whose version is set in the binary by Stamps, as package.variable=value. Without Stamps nothing
-	// is set.
+	// Versioned is the module whose version is set in the binary by Stamps, as package.variable=value. Without Stamps
+	// nothing is set.
 	Versioned string
 	Stamps    func(version string) []string
 }
@@ -59,8 +60,8 @@ func (m Module) Find() (string, error) {
 	return dir, nil
 }
 
-// Build returns the directory of the program and builds it first if necessary, which takes minutes; it reports to progress.
-// Several processes may call it at once: one builds, the others wait.
+// Build returns the directory of the program and builds it first if necessary, which takes minutes; it reports to
+// progress. Several processes may call it at once: one builds, the others wait.
 func (m Module) Build(ctx context.Context, progress io.Writer) (string, error) {
 	dir, err := m.Find()
 	if err == nil || !errors.Is(err, ErrNotBuilt) {
@@ -106,7 +107,8 @@ func (m Module) names() []string {
 	return append([]string{m.Binary}, m.Links...)
 }
 
-// locate returns the repository's root and the program's directory in the user's cache. Its name is a digest of the sources.
+// locate returns the repository's root and the program's directory in the user's cache. Its name is a digest of the
+// sources.
 func (m Module) locate() (root, dir string, err error) {
 	root, err = m.repository()
 	if err != nil {

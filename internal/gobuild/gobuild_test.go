@@ -36,7 +36,8 @@ var fake = Module{
 	Versioned: "example.com/versioned", Stamps: func(version string) []string { return []string{"main.version=" + version} },
 }
 
-// fakeRepository makes a repository with the given program as its module, changes to its folder, and sets an empty cache.
+// fakeRepository makes a repository with the given program as its module, changes to its folder, and sets an empty
+// cache.
 func fakeRepository(t *testing.T, program string) (cache string) {
 	t.Helper()
 	root, cache := t.TempDir(), t.TempDir()
@@ -64,8 +65,8 @@ func fakeRepository(t *testing.T, program string) (cache string) {
 	return cache
 }
 
-// noTelemetry turns off the telemetry process of the go command, which would write into the directory while the test removes
-// it.
+// noTelemetry turns off the telemetry process of the go command, which would write into the directory while the test
+// removes it.
 func noTelemetry(t *testing.T, home string) {
 	t.Helper()
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, "config"))

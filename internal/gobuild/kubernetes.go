@@ -5,7 +5,8 @@ import "strings"
 // Kubernetes is the module with the version of Kubernetes' programs.
 const Kubernetes = "k8s.io/kubernetes"
 
-// KubernetesStamps returns the stamps of Kubernetes' own build: clients parse them, and without them a server reports v0.0.0.
+// KubernetesStamps returns the stamps of Kubernetes' own build: clients parse them, and without them a server reports
+// v0.0.0.
 func KubernetesStamps(version string) []string {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")

@@ -11,16 +11,16 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// Case is one case: an archive whose comment is the reason for the case, and whose files are its sections, with input and
-// expected output.
+// Case is one case: an archive whose comment is the reason for the case, and whose files are its sections, with input
+// and expected output.
 type Case struct {
 	*txtar.Archive
 	checked bool
 }
 
-// Cases runs each file that matches the pattern, relative to the test's directory, as a subtest named like the file without
-// .txtar. With -update it writes the file afterwards. It fails if no file matches, and for a case without a reason or a
-// comparison.
+// Cases runs each file that matches the pattern, relative to the test's directory, as a subtest named like the file
+// without .txtar. With -update it writes the file afterwards. It fails if no file matches, and for a case without a
+// reason or a comparison.
 func Cases(t *testing.T, pattern string, run func(t *testing.T, c *Case)) {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)
@@ -62,8 +62,8 @@ func (c *Case) Section(name string) string {
 	return ""
 }
 
-// Want fails the test unless the section exists and is equal to got. With -update the section becomes got; a missing one is
-// added at the end.
+// Want fails the test unless the section exists and is equal to got. With -update the section becomes got; a missing
+// one is added at the end.
 func (c *Case) Want(t *testing.T, section, got string) {
 	t.Helper()
 	c.checked = true

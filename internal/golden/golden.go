@@ -1,6 +1,6 @@
-// Package golden compares results with golden files, and writes them with -update. Cases runs txtar archives, Table the entries of a
-// text file, File compares one whole file. Only tests import it. The flag is defined only here, so a test file that imports this package
-// is part of `make golden`.
+// Package golden compares results with golden files, and writes them with -update. Cases runs txtar archives, Table the
+// entries of a text file, File compares one whole file. Only tests import it. The flag is defined only here, so a test
+// file that imports this package is part of `make golden`.
 package golden
 
 import (
@@ -16,7 +16,8 @@ var update = flag.Bool("update", false, "write what came out into the golden fil
 // Updating reports whether golden files are written, not compared, for tests with files of another form.
 func Updating() bool { return *update }
 
-// File fails the test unless the content of the file, relative to the test's directory, is got. With -update it writes got.
+// File fails the test unless the content of the file, relative to the test's directory, is got. With -update it writes
+// got.
 func File(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {

@@ -13,8 +13,8 @@ type Entry struct{ Reason, Input, Want string }
 
 const indent = "\n    "
 
-// Entries reads a table, relative to the test's directory. An entry is a line "# " with the reason, lines of input, and the result,
-// indented by four spaces; an empty line ends it.
+// Entries reads a table, relative to the test's directory. An entry is a line "# " with the reason, lines of input, and
+// the result, indented by four spaces; an empty line ends it.
 func Entries(t *testing.T, path string) (list []Entry) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -33,8 +33,8 @@ func Entries(t *testing.T, path string) (list []Entry) {
 	return list
 }
 
-// Table runs each entry of a table as a subtest. With -update it writes the results. run gets the input without a line break at the end,
-// and returns what is not empty.
+// Table runs each entry of a table as a subtest. With -update it writes the results. run gets the input without a line
+// break at the end, and returns what is not empty.
 func Table(t *testing.T, path string, run func(t *testing.T, input string) string) {
 	t.Helper()
 	var out []string

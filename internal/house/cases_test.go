@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/must"
 )
 
-// TestCasesDecideNothing prevents a second engine in pkg/cases: for a case, pkg/reconcile decides, renders, writes and reports,
-// and pkg/memcluster is the only API server.
+// TestCasesDecideNothing prevents a second engine in pkg/cases: for a case, pkg/reconcile decides, renders, writes and
+// reports, and pkg/memcluster is the only API server.
 func TestCasesDecideNothing(t *testing.T) {
 	second := regexp.MustCompile(`\.(DecideDeletion|Leftovers|Document|Desired|Report|ReportDeletion|ReportUnselected)\(|drift\.(Extras|Explain|Project)\(` +
 		`|util/managedfields|structured-merge-diff`)

@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestCommentsBeginWithTheirName: a comment that begins with a name must describe that name. It may be wrong after a rename.
+// TestCommentsBeginWithTheirName: a comment that begins with a name must describe that name. It may be wrong after a
+// rename.
 func TestCommentsBeginWithTheirName(t *testing.T) {
 	declared := map[string]map[string]bool{} // by folder
 	for _, s := range sources(t) {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestDockerfileHasTheGoOfTheModule: an image with an older Go could not build it, and one with a newer Go is not tested.
+// TestDockerfileHasTheGoOfTheModule: an image with an older Go could not build it, and one with a newer Go is not
+// tested.
 func TestDockerfileHasTheGoOfTheModule(t *testing.T) {
 	found := map[string]string{}
 	for file, pattern := range map[string]string{

@@ -65,8 +65,8 @@ var layers = [][]string{
 		"pkg/yamltext"},
 }
 
-// never are imports that the layers would allow: pkg/operator only decides, so it must not import a package that writes, and
-// pkg/operator/desired only executes templates.
+// never are imports that the layers would allow: pkg/operator only decides, so it must not import a package that
+// writes, and pkg/operator/desired only executes templates.
 var never = map[string][]string{
 	"pkg/operator":         {"pkg/apply", "pkg/render", "pkg/render/program", "pkg/rules"},
 	"pkg/operator/compile": {"pkg/apply"},

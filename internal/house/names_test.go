@@ -10,11 +10,12 @@ import (
 	"testing"
 )
 
-// qualified matches names with a domain, as in labels, annotations, finalizers and field managers: tools.example.com/paused.
+// qualified matches names with a domain, as in labels, annotations, finalizers and field managers:
+// tools.example.com/paused.
 var qualified = regexp.MustCompile(`\b[a-z0-9][-a-z0-9]*(?:\.[a-z0-9][-a-z0-9]*)*\.[a-z]{2,}/[A-Za-z0-9][-A-Za-z0-9_.]*`)
 
-// allowed are names with a domain that the code may contain. Every name in a cluster comes from a config file, even as a
-// default, so each entry says which other kind of name it is.
+// allowed are names with a domain that the code may contain. Every name in a cluster comes from a config file, even as
+// a default, so each entry says which other kind of name it is.
 var allowed = []struct {
 	pattern *regexp.Regexp
 	reason  string
@@ -31,8 +32,8 @@ var allowed = []struct {
 	{regexp.MustCompile(`^github\.com/corollary-dev/corollary`), "the address of the project"},
 }
 
-// named are fields that name something in a cluster: a text in the code for one of them is a naming convention even without a
-// domain.
+// named are fields that name something in a cluster: a text in the code for one of them is a naming convention even
+// without a domain.
 var named = map[string]bool{
 	"FieldManager": true, "Finalizers": true, "Finalizer": true,
 	"LeaderElectionID": true, "LeaderElectionNamespace": true, "LeaseName": true,

@@ -13,8 +13,8 @@ import (
 // goText matches what Go prints for a missing value, or for a verb that does not fit.
 var goText = regexp.MustCompile(`<nil>|%!\w?\(`)
 
-// TestMessagesAreNotGo: messages say null, or name what is missing. The golden files have the messages of every command and
-// check.
+// TestMessagesAreNotGo: messages say null, or name what is missing. The golden files have the messages of every command
+// and check.
 func TestMessagesAreNotGo(t *testing.T) {
 	read := 0
 	for _, dir := range []string{"pkg/cli", "pkg/config", "pkg/operator", "pkg/rules", "docs", "examples", "charts"} {

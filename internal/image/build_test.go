@@ -26,8 +26,8 @@ const (
 	date     = "2001-02-03T04:05:06Z"
 )
 
-// standIn is the builder image of the test, used instead of golang, which would need a registry: a shell, CA certificates and
-// the machine's own Go.
+// standIn is the builder image of the test, used instead of golang, which would need a registry: a shell, CA
+// certificates and the machine's own Go.
 const standIn = "localhost/golang:stand-in"
 
 // certificates are used instead of those of the builder image.

@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// containerEnv has a container as JSON; if it is set, the test binary becomes that container's program and runs no tests.
+// containerEnv has a container as JSON; if it is set, the test binary becomes that container's program and runs no
+// tests.
 const containerEnv = "IMAGE_TEST_CONTAINER"
 
 // Constants of prctl(2) that package syscall does not have.
@@ -66,7 +67,8 @@ func (c container) output(t *testing.T, args ...string) (string, int) {
 	return string(out), 0
 }
 
-// become replaces this process, which has its own namespaces, by the program of the container. It returns only on an error.
+// become replaces this process, which has its own namespaces, by the program of the container. It returns only on an
+// error.
 func become(text string) error {
 	runtime.LockOSThread()
 	var c container

@@ -57,8 +57,8 @@ func TestImage(t *testing.T) {
 	t.Run("run", func(t *testing.T) { testRun(t, c) })
 }
 
-// TestOtherPlatform builds the image for another platform, which takes minutes if nothing is compiled for it. It cannot run the
-// program.
+// TestOtherPlatform builds the image for another platform, which takes minutes if nothing is compiled for it. It cannot
+// run the program.
 func TestOtherPlatform(t *testing.T) {
 	arch := "arm64"
 	if runtime.GOARCH == arch {
@@ -167,7 +167,8 @@ func testWrites(t *testing.T, c container) {
 	}
 }
 
-// testRun runs the program with an API server: it becomes ready, creates the downstream, and ends successfully on SIGTERM.
+// testRun runs the program with an API server: it becomes ready, creates the downstream, and ends successfully on
+// SIGTERM.
 func testRun(t *testing.T, c container) {
 	probes, metrics := testkit.FreeAddress(t), testkit.FreeAddress(t)
 	c.Args = append(c.Args, "run", "-c", "/etc/corollary", "--kubeconfig", "/etc/access/kubeconfig",

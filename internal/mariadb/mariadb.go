@@ -1,5 +1,5 @@
-// Package mariadb runs a MariaDB server of the machine for tests, on loopback, in a folder of its own. It installs nothing: make does,
-// from Debian's packages.
+// Package mariadb runs a MariaDB server of the machine for tests, on loopback, in a folder of its own. It installs
+// nothing: make does, from Debian's packages.
 package mariadb
 
 import (
@@ -36,7 +36,8 @@ type Server struct {
 	db   *sql.DB
 }
 
-// New makes a server with the database test and starts it, with more arguments than the usual ones. It is removed at the end of the test.
+// New makes a server with the database test and starts it, with more arguments than the usual ones. It is removed at
+// the end of the test.
 func New(t testing.TB, more ...string) *Server {
 	t.Helper()
 	home, err := os.MkdirTemp("", "mariadb")

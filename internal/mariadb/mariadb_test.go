@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/mariadb"
 )
 
-// Servers of several test programs start at the same time. One that starts removes the temporary tables of every other one that has the
-// same folder for them, in the middle of what these do.
+// Servers of several test programs start at the same time. One that starts removes the temporary tables of every other
+// one that has the same folder for them, in the middle of what these do.
 func TestMySQLServersSideBySide(t *testing.T) {
 	t.Parallel()
 	for i := range 4 {

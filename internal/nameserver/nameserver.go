@@ -1,5 +1,5 @@
-// Package nameserver is a name server on loopback for tests. It serves one zone's worth of answers, which the test changes as it
-// runs, and can be silent or fail.
+// Package nameserver is a name server on loopback for tests. It serves one zone's worth of answers, which the test
+// changes as it runs, and can be silent or fail.
 //
 // It knows nothing of what the answers are for.
 package nameserver
@@ -63,7 +63,8 @@ func Start(t testing.TB) *Server {
 	return nil
 }
 
-// Say sets the answer: addresses for questions about these, and texts for questions about texts. Without any, no name exists.
+// Say sets the answer: addresses for questions about these, and texts for questions about texts. Without any, no name
+// exists.
 func (s *Server) Say(values ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

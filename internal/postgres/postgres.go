@@ -1,5 +1,5 @@
-// Package postgres runs a PostgreSQL server of the machine for tests, on loopback, in a folder of its own. It installs nothing:
-// make does, from Debian's packages.
+// Package postgres runs a PostgreSQL server of the machine for tests, on loopback, in a folder of its own. It installs
+// nothing: make does, from Debian's packages.
 package postgres
 
 import (

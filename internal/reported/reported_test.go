@@ -64,8 +64,8 @@ func withoutReloads(said []string) []string {
 	return slices.DeleteFunc(said, func(line string) bool { return strings.HasPrefix(line, "event Normal Reloaded") })
 }
 
-// TestNarrowed: an upstream that a changed config does not select any more says so once, keeps its downstreams, and costs no write after
-// that.
+// TestNarrowed: an upstream that a changed config does not select any more says so once, keeps its downstreams, and
+// costs no write after that.
 func TestNarrowed(t *testing.T) {
 	var all strings.Builder
 	for _, row := range narrowings {
@@ -113,8 +113,8 @@ func (s *scene) narrow(name, how string, before, after []string) []string {
 	return said
 }
 
-// TestCauses: every log line, event and condition names what happened. Each case has the reason, what happens, and after > what the
-// operator says of it.
+// TestCauses: every log line, event and condition names what happened. Each case has the reason, what happens, and
+// after > what the operator says of it.
 func TestCauses(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/causes.txtar")
 	if err != nil || len(archive.Files) < 38 {

@@ -1,5 +1,5 @@
-// Package reported_test runs an operator with a cluster in memory, in virtual time, and checks what it says of each kind of change: the
-// lines of its log, its events, and the condition Ready.
+// Package reported_test runs an operator with a cluster in memory, in virtual time, and checks what it says of each
+// kind of change: the lines of its log, its events, and the condition Ready.
 package reported_test
 
 import (
@@ -37,7 +37,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/memcluster"
 )
 
-// scene runs one operator in virtual time, without lags and faults, and keeps what it says: the lines of its log and its events.
+// scene runs one operator in virtual time, without lags and faults, and keeps what it says: the lines of its log and
+// its events.
 type scene struct {
 	t       testing.TB
 	dir     string
@@ -175,8 +176,8 @@ func (s *scene) RoundTrip(request *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(bytes.NewReader(body))}, nil
 }
 
-// said returns what the operator has said since the last call: the lines of the log about upstreams, the events, and the condition Ready
-// of the Widget a.
+// said returns what the operator has said since the last call: the lines of the log about upstreams, the events, and
+// the condition Ready of the Widget a.
 func (s *scene) said() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

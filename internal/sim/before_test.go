@@ -29,7 +29,8 @@ const backedUp = `  before:
     doneWhen: downstream.?status.?succeeded.orValue(0) > 0
 `
 
-// A backup that has begun is not abandoned because the config changes: the downstreams stay until it has finished, or a person says so.
+// A backup that has begun is not abandoned because the config changes: the downstreams stay until it has finished, or a
+// person says so.
 func TestBeforeOutlivesItsConfig(t *testing.T) {
 	without := func(s string) string { return strings.Replace(s, backedUp, "", 1) }
 	configMap := func(s string) string {

@@ -95,8 +95,8 @@ func key(u *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s/%s", u.GetKind(), u.GetNamespace(), u.GetName())
 }
 
-// noteForgotten notes the objects of a downstream that was removed from the config, as the status has them: they stay, whatever becomes of
-// their upstream.
+// noteForgotten notes the objects of a downstream that was removed from the config, as the status has them: they stay,
+// whatever becomes of their upstream.
 func (w *world) noteForgotten(ctx context.Context) {
 	for _, c := range w.pipelines() {
 		for _, u := range w.list(ctx, c.Pipeline.Upstream.GVK) {

@@ -13,8 +13,8 @@ import (
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// passwords returns the generated values of each upstream, by the place of their Secrets; "" for a Secret that lacks its own. It returns
-// nil for a request that changes no Secret.
+// passwords returns the generated values of each upstream, by the place of their Secrets; "" for a Secret that lacks
+// its own. It returns nil for a request that changes no Secret.
 func (w *world) passwords(request *http.Request) map[string]map[string]string {
 	if !w.Setup.Generated || w.Setup.Several || request.Method == http.MethodGet || request.URL.Query().Get("dryRun") != "" ||
 		!strings.Contains(request.URL.Path, "/secrets/") {
@@ -40,8 +40,8 @@ func (w *world) passwords(request *http.Request) map[string]map[string]string {
 	return found
 }
 
-// checkPasswords checks that a request of the operator neither makes a new value while an old one exists, nor removes the only one of an
-// upstream that goes on.
+// checkPasswords checks that a request of the operator neither makes a new value while an old one exists, nor removes
+// the only one of an upstream that goes on.
 func (w *world) checkPasswords(what string, before, after map[string]map[string]string) {
 	for uid, now := range after {
 		for at, value := range now {

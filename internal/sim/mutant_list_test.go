@@ -42,8 +42,8 @@ var mutants = []mutant{
 		"return t.renewals > 0 && (t.ended != nil || ", "return false && (t.ended != nil || "},
 }
 
-// TestMutantsApply checks that TestMutants, which does not run by default, finds the text that each fault changes, and that what it
-// makes of it compiles.
+// TestMutantsApply checks that TestMutants, which does not run by default, finds the text that each fault changes, and
+// that what it makes of it compiles.
 func TestMutantsApply(t *testing.T) {
 	changed := map[string]string{}
 	for _, m := range mutants {

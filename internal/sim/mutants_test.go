@@ -14,7 +14,8 @@ import (
 
 var failing = regexp.MustCompile(`(?m)^seed (\d+): (.*)$`)
 
-// TestMutants checks that the simulation finds faults: it applies each to a copy of a file, and counts the schedules that fail.
+// TestMutants checks that the simulation finds faults: it applies each to a copy of a file, and counts the schedules
+// that fail.
 func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {

@@ -191,9 +191,9 @@ func (p *process) checkLeader(request *http.Request, what string) {
 	}
 }
 
-// checkRemoval checks that an upstream always has its object: a superseded one is deleted only after its successor exists. This
-// cannot be checked if others delete objects, too, or one is recreated, nor of one of several whose item has gone: it does not wait for
-// another one whose name was taken.
+// checkRemoval checks that an upstream always has its object: a superseded one is deleted only after its successor
+// exists. This cannot be checked if others delete objects, too, or one is recreated, nor of one of several whose item
+// has gone: it does not wait for another one whose name was taken.
 func (p *process) checkRemoval(request *http.Request, what string) {
 	w := p.world
 	const place = "/api/v1/namespaces/"

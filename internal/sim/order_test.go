@@ -51,8 +51,8 @@ func (w *world) releaseHeld(ctx context.Context) {
 	}
 }
 
-// checkOrder checks that nothing is deleted before what comes after it is gone, finalizers of others included. It is for configs in which
-// what comes after an object is never wanted without it.
+// checkOrder checks that nothing is deleted before what comes after it is gone, finalizers of others included. It is
+// for configs in which what comes after an object is never wanted without it.
 func (p *process) checkOrder(request *http.Request, what string) {
 	w := p.world
 	if request.Method != http.MethodDelete || request.URL.Query().Get("dryRun") != "" || w.Setup.Recreate ||

@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// reports are what controllers of other kinds write into the status of an object, by the kind, where examples wait for that.
+// reports are what controllers of other kinds write into the status of an object, by the kind, where examples wait for
+// that.
 var reports = map[string]func(u *unstructured.Unstructured) map[string]any{
 	"VPC": reportID, "Subnet": reportID, "SecurityGroup": reportID,
 	"ReplicaSet": func(u *unstructured.Unstructured) map[string]any {

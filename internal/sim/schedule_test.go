@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Schedule is a run of the simulation: the operator, the actions of users and machines, and the seed of everything random.
+// Schedule is a run of the simulation: the operator, the actions of users and machines, and the seed of everything
+// random.
 type Schedule struct {
 	// Note says what a kept schedule found.
 	Note  string `json:"note,omitempty"`
@@ -56,7 +57,8 @@ var (
 		"cut watches", "rename", "delete", "delete"}
 )
 
-// removals are steps after which it is unknown whether the operator has removed too much; half of the schedules have none.
+// removals are steps after which it is unknown whether the operator has removed too much; half of the schedules have
+// none.
 var removals = []string{"delete object", "usurp"}
 
 // scheduleOf makes the schedule of a seed.

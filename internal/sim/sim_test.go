@@ -1,6 +1,6 @@
-// Package sim_test runs the whole engine with a cluster in memory and a virtual clock, with random edits, deletions, config
-// changes, lagging watches, lost requests and responses, and killed or disconnected processes. In the end the cluster must be
-// as `render` says, and no work may be left.
+// Package sim_test runs the whole engine with a cluster in memory and a virtual clock, with random edits, deletions,
+// config changes, lagging watches, lost requests and responses, and killed or disconnected processes. In the end the
+// cluster must be as `render` says, and no work may be left.
 package sim_test
 
 import (

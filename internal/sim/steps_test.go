@@ -196,8 +196,8 @@ func (w *world) changeMember(ctx context.Context, value int) (did string, err er
 	return fmt.Sprintf("applies %s %v", u.GetName(), u.Object["data"]), w.apply(ctx, u)
 }
 
-// isRecorded reports whether the status of an upstream records an object. One that was created without a response is known only
-// by its labels until then.
+// isRecorded reports whether the status of an upstream records an object. One that was created without a response is
+// known only by its labels until then.
 func (w *world) isRecorded(ctx context.Context, u *unstructured.Unstructured) bool {
 	for _, c := range w.pipelines() {
 		for _, upstream := range w.list(ctx, c.Pipeline.Upstream.GVK) {
@@ -209,8 +209,8 @@ func (w *world) isRecorded(ctx context.Context, u *unstructured.Unstructured) bo
 	return false
 }
 
-// disturbDownstream changes an object of the operator. It skips changes that a config handles differently: an object without
-// its owner annotation belongs to nobody.
+// disturbDownstream changes an object of the operator. It skips changes that a config handles differently: an object
+// without its owner annotation belongs to nobody.
 func (w *world) disturbDownstream(ctx context.Context, s Step) (did string, err error) {
 	owned := w.ownedObjects(ctx)
 	if w.Setup.Example == "" { // those of the selected upstream

@@ -21,8 +21,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/memcluster/store"
 )
 
-// world is a cluster in memory, the processes of the operator, and all other clients, with a virtual clock. Every random choice
-// depends on the seed and on its subject, not on the order of goroutines.
+// world is a cluster in memory, the processes of the operator, and all other clients, with a virtual clock. Every
+// random choice depends on the seed and on its subject, not on the order of goroutines.
 type world struct {
 	Schedule
 	t        testing.TB
@@ -147,8 +147,8 @@ func (w *world) notifyChange() {
 	}
 }
 
-// runControllers does what others do some time after a change: the garbage collector, controllers that report a status, and whoever
-// finishes deletion.before objects.
+// runControllers does what others do some time after a change: the garbage collector, controllers that report a status,
+// and whoever finishes deletion.before objects.
 func (w *world) runControllers(ctx context.Context) {
 	for {
 		select {

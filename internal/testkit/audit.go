@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Audit returns the completed requests since the control plane started, in order; with conditions, only those that match all of
-// them (Agent, for example). It needs WithAudit or bubble.Listen. Unlike a Counter it has the requests of other processes, but it does not
-// distinguish an apply from another patch.
+// Audit returns the completed requests since the control plane started, in order; with conditions, only those that
+// match all of them (Agent, for example). It needs WithAudit or bubble.Listen. Unlike a Counter it has the requests of
+// other processes, but it does not distinguish an apply from another patch.
 func Audit(t testing.TB, conditions ...func(Request) bool) []Request {
 	t.Helper()
 	if c := served(t); c != nil {

@@ -17,11 +17,11 @@ import (
 
 // Request is one request to the API server.
 type Request struct {
-	// Verb is the RBAC verb in upper case: GET, LIST, WATCH, CREATE, UPDATE, PATCH, DELETE or DELETECOLLECTION; for requests
-	// without a resource, GET.
+	// Verb is the RBAC verb in upper case: GET, LIST, WATCH, CREATE, UPDATE, PATCH, DELETE or DELETECOLLECTION; for
+	// requests without a resource, GET.
 	Verb string
-	// Resource is the plural name and, after a slash, the subresource: "widgets", "widgets/status". It is empty for requests
-	// without a resource.
+	// Resource is the plural name and, after a slash, the subresource: "widgets", "widgets/status". It is empty for
+	// requests without a resource.
 	Resource  string
 	Group     string
 	Namespace string
@@ -29,22 +29,22 @@ type Request struct {
 	// Path is the path in the URL, Query its query.
 	Path, Query string
 	UserAgent   string
-	// User is the user, or the impersonated one; Sender is the user in both cases, and Received when the API server received
-	// the request. Only Audit sets them; of an API server in memory it knows only impersonated users.
+	// User is the user, or the impersonated one; Sender is the user in both cases, and Received when the API server
+	// received the request. Only Audit sets them; of an API server in memory it knows only impersonated users.
 	User, Sender string
 	Received     time.Time
 	// Sent is when the client sent it. Only a Counter sets it.
 	Sent time.Time
 	// Apply means server-side apply, not another patch; DryRun a dry run. Only a Counter sets Apply.
 	Apply, DryRun bool
-	// Code is the status of the response; 0 if there was none. Err is why there was none: a transport below the Counter may have
-	// refused to send the request. Only a Counter sets Err.
+	// Code is the status of the response; 0 if there was none. Err is why there was none: a transport below the Counter
+	// may have refused to send the request. Only a Counter sets Err.
 	Code int
 	Err  error
 }
 
-// Key returns the key in counts: the verb and the resource ("PATCH widgets/status"), or the path if there is no resource ("GET
-// /version").
+// Key returns the key in counts: the verb and the resource ("PATCH widgets/status"), or the path if there is no
+// resource ("GET /version").
 func (r Request) Key() string {
 	if r.Resource == "" {
 		return r.Verb + " " + r.Path
@@ -61,8 +61,8 @@ func (r Request) Mutating() bool {
 	return false
 }
 
-// isStream reports whether an informer requests its first list as events. An API server before 1.32 refuses that, and the
-// informer lists a page instead: a Counter skips both, so that all versions count the same.
+// isStream reports whether an informer requests its first list as events. An API server before 1.32 refuses that, and
+// the informer lists a page instead: a Counter skips both, so that all versions count the same.
 func (r Request) isStream() bool {
 	return r.Verb == "WATCH" && strings.Contains(r.Query, "sendInitialEvents=true")
 }
@@ -84,8 +84,8 @@ type Counter struct {
 // NewCounter returns an empty counter.
 func NewCounter() *Counter { return &Counter{refused: map[string]bool{}} }
 
-// Wrap returns a copy of the client configuration whose requests are counted. Several may share one counter. Around Faults, it
-// sees their responses.
+// Wrap returns a copy of the client configuration whose requests are counted. Several may share one counter. Around
+// Faults, it sees their responses.
 func (c *Counter) Wrap(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -161,8 +161,8 @@ func (c *Counter) Snapshot() map[string]int {
 	return counts
 }
 
-// Total returns the number of requests for resources since the last Reset, without watches and leases; with conditions, only of
-// those that match all of them.
+// Total returns the number of requests for resources since the last Reset, without watches and leases; with conditions,
+// only of those that match all of them.
 func (c *Counter) Total(conditions ...func(Request) bool) int {
 	return len(c.Requests(append(conditions, Request.counts)...))
 }
@@ -172,7 +172,8 @@ func (c *Counter) Mutating(conditions ...func(Request) bool) int {
 	return c.Total(append(conditions, Request.Mutating)...)
 }
 
-// Before is a condition for requests that were sent before a time: load on the machine cannot add requests to such an interval.
+// Before is a condition for requests that were sent before a time: load on the machine cannot add requests to such an
+// interval.
 func Before(moment time.Time) func(Request) bool {
 	return func(r Request) bool { return r.Sent.Before(moment) }
 }

@@ -24,7 +24,8 @@ func Definition(t testing.TB, path string) *apiextensionsv1.CustomResourceDefini
 	return definition
 }
 
-// CheckAppoperatorSchema checks what readers of a schema rely on, from any source: that of the kind Appoperator in pkg/kinds/testdata.
+// CheckAppoperatorSchema checks what readers of a schema rely on, from any source: that of the kind Appoperator in
+// pkg/kinds/testdata.
 func CheckAppoperatorSchema(t testing.TB, s *spec.Schema) {
 	t.Helper()
 	if s.Description != "" || s.Properties["spec"].Properties["image"].Description != "" {

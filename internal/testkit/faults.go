@@ -21,7 +21,8 @@ import (
 // retryAfter is the Retry-After of a throttled request, in seconds.
 const retryAfter = 1
 
-// Faults makes requests of a client fail. Wrap a client configuration once; switch faults on and off while the client runs.
+// Faults makes requests of a client fail. Wrap a client configuration once; switch faults on and off while the client
+// runs.
 type Faults struct {
 	mu     sync.Mutex
 	faults []*Fault
@@ -39,8 +40,8 @@ type Fault struct {
 	hits   []time.Time
 }
 
-// Answer makes matching requests fail with an HTTP status (403, 404, 409, 422, 429, 500, 503 …) and the API server's body for
-// it. They do not reach the API server. Later faults take precedence.
+// Answer makes matching requests fail with an HTTP status (403, 404, 409, 422, 429, 500, 503 …) and the API server's
+// body for it. They do not reach the API server. Later faults take precedence.
 func (f *Faults) Answer(code int, match func(*http.Request) bool) *Fault {
 	return f.add(match, func(request *http.Request) (*http.Response, error) { return refusal(request, code) })
 }
@@ -50,8 +51,8 @@ func (f *Faults) Drop(match func(*http.Request) bool) *Fault {
 	return f.add(match, func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET })
 }
 
-// Lose lets matching requests reach the API server, but loses the responses like a reset connection: the client does not know
-// the results.
+// Lose lets matching requests reach the API server, but loses the responses like a reset connection: the client does
+// not know the results.
 func (f *Faults) Lose(match func(*http.Request) bool) *Fault {
 	return f.add(match, nil)
 }
@@ -210,7 +211,8 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// On returns a match for Faults: requests with the verb ("PATCH", "" for any) for the resource ("widgets/status", "" for any).
+// On returns a match for Faults: requests with the verb ("PATCH", "" for any) for the resource ("widgets/status", ""
+// for any).
 func On(verb, resource string) func(*http.Request) bool {
 	return func(request *http.Request) bool {
 		info := describe(request)

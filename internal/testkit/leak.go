@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// The number of consecutive bytes of a Secret's value, or of an encoding of it, that count as a leak. Four random letters are
-// in a long text by chance: of a value that was generated it takes more.
+// The number of consecutive bytes of a Secret's value, or of an encoding of it, that count as a leak. Four random
+// letters are in a long text by chance: of a value that was generated it takes more.
 const (
 	leakWindow          = 4
 	leakWindowGenerated = 8
 )
 
-// Leaked returns the pieces of one of the values of Secrets in a text, plain or encoded: in base64 (at any offset), JSON or Go
-// quotes, in upper or lower case.
+// Leaked returns the pieces of one of the values of Secrets in a text, plain or encoded: in base64 (at any offset),
+// JSON or Go quotes, in upper or lower case.
 func Leaked(text string, secret []byte) []string { return leaked(text, secret, leakWindow) }
 
 // LeakedGenerated is Leaked for a value of random letters.
@@ -48,8 +48,8 @@ func encodings(secret []byte) [][]byte {
 	return list
 }
 
-// distinctive reports whether a piece cannot be in a text by chance, unlike hexadecimal digits, which are in uids and event
-// names.
+// distinctive reports whether a piece cannot be in a text by chance, unlike hexadecimal digits, which are in uids and
+// event names.
 func distinctive(window string) bool {
 	if strings.Trim(window, "0123456789abcdefABCDEF") == "" {
 		return false
@@ -75,8 +75,8 @@ func Secrets() map[string][]byte {
 	}
 }
 
-// SecretSinks returns templates and rules of a downstream that each fail in another way because of the value of a Secret: by
-// failure, the fields of a downstream in a config. The Secret is the input "settings", its key "color".
+// SecretSinks returns templates and rules of a downstream that each fail in another way because of the value of a
+// Secret: by failure, the fields of a downstream in a config. The Secret is the input "settings", its key "color".
 func SecretSinks() map[string]string {
 	const head = "metadata:\n        name: {{ .metadata.name }}-SINK\n"
 	config := func(template string) string {

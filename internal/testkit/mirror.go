@@ -16,8 +16,8 @@ type Mirror struct {
 	objects cache.Indexer
 }
 
-// NewMirror watches a resource until the test ends. Unless it is nil, seen is called sequentially for each object at every
-// change and every second; it must not change the object.
+// NewMirror watches a resource until the test ends. Unless it is nil, seen is called sequentially for each object at
+// every change and every second; it must not change the object.
 func NewMirror(t testing.TB, gvr schema.GroupVersionResource, seen func(*unstructured.Unstructured)) *Mirror {
 	t.Helper()
 	informer := dynamicinformer.NewDynamicSharedInformerFactory(Dynamic(t), time.Second).ForResource(gvr).Informer()

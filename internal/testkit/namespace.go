@@ -21,8 +21,8 @@ var counter atomic.Int64
 // maxSlug leaves room for a suffix in a DNS label of 63 characters.
 const maxSlug = 50
 
-// Namespace creates a namespace named after the test and returns its name. It is deleted when the test ends; without the
-// namespace controller it stays in Terminating, which does not affect other tests.
+// Namespace creates a namespace named after the test and returns its name. It is deleted when the test ends; without
+// the namespace controller it stays in Terminating, which does not affect other tests.
 func Namespace(t testing.TB) string {
 	t.Helper()
 	name := Unique(t)

@@ -57,8 +57,8 @@ func newClients(config *rest.Config) (*clients, error) {
 	}, nil
 }
 
-// Apply creates or changes an object by server-side apply with the field manager "test" and returns the response. A namespace
-// other than "" replaces that of the YAML document. It fails the test on an error; TryApply returns it.
+// Apply creates or changes an object by server-side apply with the field manager "test" and returns the response. A
+// namespace other than "" replaces that of the YAML document. It fails the test on an error; TryApply returns it.
 func Apply(t testing.TB, namespace, yaml string) *unstructured.Unstructured {
 	t.Helper()
 	applied, err := TryApply(t, namespace, yaml)
@@ -135,8 +135,8 @@ func List(t testing.TB, gvr schema.GroupVersionResource, namespace, selector str
 // contended makes Update retry for some seconds.
 var contended = wait.Backoff{Steps: 16, Duration: 10 * time.Millisecond, Factor: 1.4, Jitter: 0.1}
 
-// Update reads an object, lets mutate change it and writes it back with the field manager "test", and retries on conflicts.
-// With a subresource ("status", for example) it writes that.
+// Update reads an object, lets mutate change it and writes it back with the field manager "test", and retries on
+// conflicts. With a subresource ("status", for example) it writes that.
 func Update(t testing.TB, gvr schema.GroupVersionResource, namespace, name string,
 	mutate func(*unstructured.Unstructured), subresources ...string,
 ) *unstructured.Unstructured {

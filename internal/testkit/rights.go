@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// RightsInForce returns once every role and binding that was written before the call is in force: the API server watches each
-// of the four kinds. It writes one more of each, which those watches deliver after the others, and waits until they are in
-// force. Any goroutine may call it.
+// RightsInForce returns once every role and binding that was written before the call is in force: the API server
+// watches each of the four kinds. It writes one more of each, which those watches deliver after the others, and waits
+// until they are in force. Any goroutine may call it.
 func RightsInForce(ctx context.Context) (err error) {
 	c, err := sharedClients()
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package testkit provides a real API server for tests: one control plane for each test package, a namespace for each test, and helpers
-// to create, read and wait for objects, to count requests and to make them fail. Only tests import it.
+// Package testkit provides a real API server for tests: one control plane for each test package, a namespace for each
+// test, and helpers to create, read and wait for objects, to count requests and to make them fail. Only tests import
+// it.
 //
 // A package that uses it has one file with
 //
@@ -7,9 +8,9 @@
 //
 //	func TestMain(m *testing.M) { testkit.Main(m) }
 //
-// and the same build tag on every test that needs the API server, so that `go test ./...` needs none and `make test`, which sets the tag,
-// runs all. Tests of one package may run in parallel: they share the API server and the cluster-scoped objects, which therefore need
-// unique names.
+// and the same build tag on every test that needs the API server, so that `go test ./...` needs none and `make test`,
+// which sets the tag, runs all. Tests of one package may run in parallel: they share the API server and the
+// cluster-scoped objects, which therefore need unique names.
 package testkit
 
 import (
@@ -60,8 +61,8 @@ func WithCRDs(paths ...string) Option {
 	}
 }
 
-// WithControllers runs these controllers of kube-controller-manager; by default there are none. The garbage collector finds a
-// CRD that is installed later only after up to 30 s: use WithCRDs.
+// WithControllers runs these controllers of kube-controller-manager; by default there are none. The garbage collector
+// finds a CRD that is installed later only after up to 30 s: use WithCRDs.
 func WithControllers(names ...string) Option {
 	return func(o *options) error {
 		o.Controllers = append(o.Controllers, names...)
@@ -85,8 +86,8 @@ func WithAudit() Option {
 	}
 }
 
-// WithParallel sets the number of parallel tests, unless -parallel does. Go's default is the number of processors, which are
-// idle while tests wait for an API server and for delays.
+// WithParallel sets the number of parallel tests, unless -parallel does. Go's default is the number of processors,
+// which are idle while tests wait for an API server and for delays.
 func WithParallel(tests int) Option {
 	return func(o *options) error {
 		o.parallel = tests
@@ -160,7 +161,8 @@ func Config(t testing.TB) *rest.Config {
 // serving are the API servers that Serve set, as *clients by the name of the test.
 var serving sync.Map
 
-// served returns the clients of the API server that Serve set for this test, or for the test that it is part of; nil if there is none.
+// served returns the clients of the API server that Serve set for this test, or for the test that it is part of; nil if
+// there is none.
 func served(t testing.TB) *clients {
 	if t == nil { // for all tests
 		return nil
@@ -175,8 +177,8 @@ func served(t testing.TB) *clients {
 	return nil
 }
 
-// Serve makes the helpers send the requests of this test and its subtests to another API server until it ends. They must not use what
-// only a control plane has, such as users and admission.
+// Serve makes the helpers send the requests of this test and its subtests to another API server until it ends. They
+// must not use what only a control plane has, such as users and admission.
 func Serve(t testing.TB, config *rest.Config) {
 	t.Helper()
 	ServeAudited(t, config, nil)
@@ -220,8 +222,8 @@ func Dynamic(t testing.TB) dynamic.Interface {
 	return shared(t).dynamic
 }
 
-// InstallCRDs creates or updates the CRDs in the YAML texts and returns once they can be used, including discovery and OpenAPI.
-// They stay until the control plane stops.
+// InstallCRDs creates or updates the CRDs in the YAML texts and returns once they can be used, including discovery and
+// OpenAPI. They stay until the control plane stops.
 func InstallCRDs(t testing.TB, yaml ...string) {
 	t.Helper()
 	if err := controlplane.InstallCRDs(t.Context(), Config(t), yaml...); err != nil {

@@ -45,7 +45,8 @@ func TestControlPlane(t *testing.T) {
 	})
 }
 
-// TestRights: rights of roles are in force immediately after RightsInForce, every time, and a User has those in the rules.
+// TestRights: rights of roles are in force immediately after RightsInForce, every time, and a User has those in the
+// rules.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// User returns a client configuration for a user who has, in the whole cluster, the rights in the rules and those of every
-// authenticated user (discovery). The rights are in force on return and end with the test.
+// User returns a client configuration for a user who has, in the whole cluster, the rights in the rules and those of
+// every authenticated user (discovery). The rights are in force on return and end with the test.
 func User(t testing.TB, name string, rules ...rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	unique := name + "-" + Unique(t)

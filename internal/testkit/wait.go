@@ -12,10 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Patience is the maximum wait for an expected event, on a machine that is not busy: see Patient. Only a failing test waits for all of it.
+// Patience is the maximum wait for an expected event, on a machine that is not busy: see Patient. Only a failing test
+// waits for all of it.
 const Patience = 2 * time.Minute
 
-// Patient is a wait, longer by as much as the machine is busy: a process that shares two processors with forty has a twentieth of one.
+// Patient is a wait, longer by as much as the machine is busy: a process that shares two processors with forty has a
+// twentieth of one.
 func Patient(wait time.Duration) time.Duration {
 	var load float64 // of the last minute
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
@@ -25,14 +27,15 @@ func Patient(wait time.Duration) time.Duration {
 	return time.Duration(float64(wait) * max(1, load/float64(usual*runtime.NumCPU())))
 }
 
-// A condition is checked every pollInterval at first, and less often if it takes long, to leave the processors to others.
+// A condition is checked every pollInterval at first, and less often if it takes long, to leave the processors to
+// others.
 const (
 	pollInterval = 20 * time.Millisecond
 	maxInterval  = 200 * time.Millisecond
 )
 
-// Eventually checks the condition until it is true; after the timeout, by Patient, it fails the test with the last reason. The condition
-// runs in the test's goroutine, so it may itself fail the test.
+// Eventually checks the condition until it is true; after the timeout, by Patient, it fails the test with the last
+// reason. The condition runs in the test's goroutine, so it may itself fail the test.
 func Eventually(t testing.TB, timeout time.Duration, condition func() (ok bool, why string)) {
 	t.Helper()
 	begin := time.Now()
@@ -69,8 +72,8 @@ func Closed(t testing.TB, ended <-chan struct{}, otherwise func() string) {
 // leases is the resource of Leases.
 var leases = schema.GroupVersionResource{Group: coordinationv1.GroupName, Version: "v1", Resource: "leases"}
 
-// Lag stores an object, waits until a watch delivers it, and returns how long that took: a measure, on a machine that may be
-// busy, for the time after which something would have happened.
+// Lag stores an object, waits until a watch delivers it, and returns how long that took: a measure, on a machine that
+// may be busy, for the time after which something would have happened.
 func Lag(t testing.TB) time.Duration {
 	t.Helper()
 	begin := time.Now()

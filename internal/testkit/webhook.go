@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Webhook registers an admission webhook of a kind ("Validating", "Mutating") for operations such as "CREATE" and resources
-// such as "jobs" in one namespace, until the test ends. answer gets the request; it must have no side effects, and its uid is
-// set. It takes a moment until the webhook is called: use Eventually.
+// Webhook registers an admission webhook of a kind ("Validating", "Mutating") for operations such as "CREATE" and
+// resources such as "jobs" in one namespace, until the test ends. answer gets the request; it must have no side
+// effects, and its uid is set. It takes a moment until the webhook is called: use Eventually.
 func Webhook(t testing.TB, namespace, kind, operation, resource string,
 	answer func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse,
 ) {
@@ -53,8 +53,8 @@ webhooks:
 }
 
 // Policy makes a ValidatingAdmissionPolicy ("Validating") or a MutatingAdmissionPolicy ("Mutating") and binds it to one
-// namespace, until the test ends or lift is called. spec is the rest of the policy's spec, in YAML. Both take effect after a
-// moment.
+// namespace, until the test ends or lift is called. spec is the rest of the policy's spec, in YAML. Both take effect
+// after a moment.
 func Policy(t testing.TB, namespace, kind, operation, group, resource, spec string) (lift func()) {
 	t.Helper()
 	name := Unique(t)

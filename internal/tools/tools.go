@@ -1,5 +1,6 @@
-// Package tools finds the programs that tests and lint run (actionlint, cert-manager, helm, promtool, hugo, kubectl) and builds
-// them if they are missing. Each is pinned by its own module in tools/, so that their versions are independent.
+// Package tools finds the programs that tests and lint run (actionlint, cert-manager, helm, promtool, hugo, kubectl)
+// and builds them if they are missing. Each is pinned by its own module in tools/, so that their versions are
+// independent.
 package tools
 
 import (
@@ -57,8 +58,8 @@ func Names() []string {
 	return names
 }
 
-// Path returns the file of the program with the name. It fails the test if the program is not built: a test builds nothing,
-// because that takes minutes and looks like a test that hangs.
+// Path returns the file of the program with the name. It fails the test if the program is not built: a test builds
+// nothing, because that takes minutes and looks like a test that hangs.
 func Path(t testing.TB, name string) string {
 	t.Helper()
 	module, err := find(name)
@@ -72,8 +73,8 @@ func Path(t testing.TB, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// Build returns the file of the program with the name and builds it first if necessary, which takes minutes; it reports to
-// progress.
+// Build returns the file of the program with the name and builds it first if necessary, which takes minutes; it reports
+// to progress.
 func Build(ctx context.Context, name string, progress io.Writer) (string, error) {
 	module, err := find(name)
 	if err != nil {

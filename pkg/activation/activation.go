@@ -90,8 +90,9 @@ func identityOf(holder string) string {
 	return name
 }
 
-// Run runs work, which is a standby while another cluster is active. The lock is taken once may is closed, and given back once
-// work has returned. It returns what work returns; but a *leadership.LostError if the lock was lost and onLost is Exit.
+// Run runs work, which is a standby while another cluster is active. The lock is taken once may is closed, and given
+// back once work has returned. It returns what work returns; but a *leadership.LostError if the lock was lost and
+// onLost is Exit.
 func (a *Activation) Run(ctx context.Context, may <-chan struct{}, work func(context.Context) error) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()

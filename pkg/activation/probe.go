@@ -54,8 +54,8 @@ type Probed struct {
 	Problems []string
 }
 
-// ProbeLock measures requests to a lock, so many of each kind. It changes nothing: each write is one that must fail, since the record
-// exists. Only where there is none yet, the first write creates one that nobody holds.
+// ProbeLock measures requests to a lock, so many of each kind. It changes nothing: each write is one that must fail,
+// since the record exists. Only where there is none yet, the first write creates one that nobody holds.
 func ProbeLock(ctx context.Context, f *load.ActivationFile, store leadership.Store, rounds int) (*Probed, error) {
 	p := &probe{store: store, patience: time.Duration(f.LeaseDuration)}
 	for i := range rounds {
@@ -136,7 +136,8 @@ func (p *probe) measure(ctx context.Context, into *Latencies, request func(conte
 	return nil
 }
 
-// compareClocks compares our clock with that of the service, and with that of a holder which has renewed the lock between two reads.
+// compareClocks compares our clock with that of the service, and with that of a holder which has renewed the lock
+// between two reads.
 func (p *probe) compareClocks(record *leadership.Record, begin time.Time) {
 	now := time.Now()
 	if s, ok := p.store.(locks.Timed); ok {

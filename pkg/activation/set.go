@@ -36,7 +36,8 @@ func NewSet(files []*load.ActivationFile, logger logr.Logger) (Set, error) {
 	return list, nil
 }
 
-// Around is work with the activations around it: they are taken part in once may is closed, and given up when work has ended.
+// Around is work with the activations around it: they are taken part in once may is closed, and given up when work has
+// ended.
 func (l Set) Around(may <-chan struct{}, work func(context.Context) error) func(context.Context) error {
 	for _, a := range l {
 		inner := work
@@ -45,8 +46,8 @@ func (l Set) Around(may <-chan struct{}, work func(context.Context) error) func(
 	return work
 }
 
-// Of is the tenure of the activation that an operator follows; nil for none. An activation that came or went while the process
-// runs is an error: nothing is written that it might forbid.
+// Of is the tenure of the activation that an operator follows; nil for none. An activation that came or went while the
+// process runs is an error: nothing is written that it might forbid.
 func (l Set) Of(f *load.File) (*leadership.Tenure, error) {
 	const fix = "restart the process"
 	follows := f.Follows()

@@ -18,7 +18,8 @@ type State struct {
 	Holder, Identity string
 	// Asked is true if it was asked to hand over.
 	Asked bool
-	// Since is when it took the lock, Renewed when it last renewed it, by its own clock; LeaseDuration is how long that is good.
+	// Since is when it took the lock, Renewed when it last renewed it, by its own clock; LeaseDuration is how long that is
+	// good.
 	Since, Renewed time.Time
 	LeaseDuration  time.Duration
 	Token          leadership.Token
@@ -46,20 +47,22 @@ func Read(ctx context.Context, store leadership.Store) (*State, error) {
 	return s, nil
 }
 
-// Silent is for how long the holder has not renewed the lock: by its own clock, where that is not known to differ from ours.
+// Silent is for how long the holder has not renewed the lock: by its own clock, where that is not known to differ from
+// ours.
 func (s *State) Silent(now time.Time) time.Duration { return now.Sub(s.Renewed) + s.Ahead }
 
 // RanOut reports whether the holder has not renewed the lock for so long that it writes no more.
 func (s *State) RanOut(now time.Time) bool { return s.watched || s.Silent(now) > s.LeaseDuration }
 
-// readAgain is how often a lock is read while a renewal is awaited, and ahead how far a renewal may be in the future, by our clock.
+// readAgain is how often a lock is read while a renewal is awaited, and ahead how far a renewal may be in the future,
+// by our clock.
 const (
 	readAgain = 200 * time.Millisecond
 	ahead     = time.Second
 )
 
-// ReadHolder is Read for whoever wants to know whether the holder is active. Clocks may differ, so a lock that seems to have run out,
-// or to be renewed in the future, is read until it is renewed, or the renew deadline has passed.
+// ReadHolder is Read for whoever wants to know whether the holder is active. Clocks may differ, so a lock that seems to
+// have run out, or to be renewed in the future, is read until it is renewed, or the renew deadline has passed.
 func ReadHolder(ctx context.Context, store leadership.Store, renewDeadline time.Duration) (*State, error) {
 	first, err := Read(ctx, store)
 	if err != nil || first.Holder == "" || first.Token == leadership.NoToken {
@@ -89,7 +92,8 @@ func ReadHolder(ctx context.Context, store leadership.Store, renewDeadline time.
 // ErrNobody says that nobody holds a lock.
 var ErrNobody = errors.New("nobody holds the lock: no cluster is active")
 
-// AskToHandOver asks the holder of a lock to finish what it does and release the lock. It does so when it next renews it.
+// AskToHandOver asks the holder of a lock to finish what it does and release the lock. It does so when it next renews
+// it.
 func AskToHandOver(ctx context.Context, store leadership.Store) (*State, error) {
 	return rewrite(ctx, store, func(now, before *State) (*leadership.Record, error) {
 		if now.Asked || now.Holder != before.Holder {
@@ -115,8 +119,8 @@ func TakeAway(ctx context.Context, store leadership.Store, holder string) (*Stat
 // rewrites is how often a lock is read and written until no renewal of its holder comes in between.
 const rewrites = 10
 
-// rewrite writes what change makes of a lock that a process holds, unless that is nil, and returns what the lock said before. It
-// writes nothing if the process has released the lock meanwhile.
+// rewrite writes what change makes of a lock that a process holds, unless that is nil, and returns what the lock said
+// before. It writes nothing if the process has released the lock meanwhile.
 func rewrite(
 	ctx context.Context, store leadership.Store, change func(now, before *State) (*leadership.Record, error),
 ) (before *State, err error) {

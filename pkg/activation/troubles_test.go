@@ -122,8 +122,8 @@ func takePart(ctx context.Context, t *testing.T, running *sync.WaitGroup, f *loa
 	return a
 }
 
-// TestTroubles: what this cluster says where something is wrong with its config, its lock or another cluster, whether it is active
-// then, and whether it says it once. The time is not real.
+// TestTroubles: what this cluster says where something is wrong with its config, its lock or another cluster, whether
+// it is active then, and whether it says it once. The time is not real.
 func TestTroubles(t *testing.T) {
 	usual := [3]time.Duration{15 * time.Second, 10 * time.Second, 2 * time.Second}
 	somebody := func(lasts int) *leadership.Record {

@@ -22,7 +22,8 @@ type watched struct {
 	mu sync.Mutex
 	// lasting are the troubles that were logged and last.
 	lasting map[string]bool
-	// other is another process of our identity, renewed when it last renewed the lock, and renewals how often it was seen to.
+	// other is another process of our identity, renewed when it last renewed the lock, and renewals how often it was seen
+	// to.
 	other    string
 	renewed  time.Time
 	renewals int

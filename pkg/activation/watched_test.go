@@ -98,8 +98,8 @@ func (s *scripted) Watch(_ context.Context, seen func(*leadership.Record) bool) 
 	return nil
 }
 
-// TestSlowLock: a service that answers each renewal at the last moment is reported once, and again only after it was fast; a request
-// without an answer says for how long it was waited.
+// TestSlowLock: a service that answers each renewal at the last moment is reported once, and again only after it was
+// fast; a request without an answer says for how long it was waited.
 func TestSlowLock(t *testing.T) {
 	log, m := &lines{}, &memory{}
 	times := leadership.Timings{LeaseDuration: time.Second, RenewDeadline: 300 * time.Millisecond, RetryPeriod: 150 * time.Millisecond}

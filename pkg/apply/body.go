@@ -14,8 +14,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// maxKey limits the length of a map key in an apply. The API server parses an apply as YAML, where a key ends within 1024
-// characters, including its quotes and escapes.
+// maxKey limits the length of a map key in an apply. The API server parses an apply as YAML, where a key ends within
+// 1024 characters, including its quotes and escapes.
 const maxKey = 1000
 
 // EncodeError is a value that a request cannot carry unchanged. Nothing was sent.
@@ -27,8 +27,8 @@ type EncodeError struct {
 // Error returns "encoding PATH: problem".
 func (e *EncodeError) Error() string { return fmt.Sprintf("encoding %s: %s", e.Path, e.Problem) }
 
-// document returns obj as it is sent: for t, with the given uid and resourceVersion (none if ""), and without managedFields,
-// which only the API server may write. obj is not changed.
+// document returns obj as it is sent: for t, with the given uid and resourceVersion (none if ""), and without
+// managedFields, which only the API server may write. obj is not changed.
 func document(t Target, obj map[string]any, uid types.UID, resourceVersion string) map[string]any {
 	out := maps.Clone(obj)
 	if out == nil {
@@ -60,8 +60,8 @@ func setOrDelete(m map[string]any, key, value string) {
 var encoding = json.JoinOptions(json.Deterministic(true), json.FormatNilSliceAsNull(true), json.FormatNilMapAsNull(true),
 	jsontext.AllowDuplicateNames(true))
 
-// encode writes v as JSON: keys are sorted, so the same value always gives the same bytes; integers are exact. What the API
-// server would read differently is escaped or, if that is not possible, an *EncodeError.
+// encode writes v as JSON: keys are sorted, so the same value always gives the same bytes; integers are exact. What the
+// API server would read differently is escaped or, if that is not possible, an *EncodeError.
 func encode(v any) ([]byte, error) {
 	if e := check(v); e != nil {
 		return nil, e
@@ -119,8 +119,9 @@ func (e *EncodeError) under(s fieldpath.Step) *EncodeError {
 	return e
 }
 
-// escape writes characters that JSON allows unescaped and YAML does not as \u…: the API server would refuse a whole apply
-// because of one DEL, and read U+0085 (a line break in YAML) as a space. They can only be in strings, so no parsing is needed.
+// escape writes characters that JSON allows unescaped and YAML does not as \u…: the API server would refuse a whole
+// apply because of one DEL, and read U+0085 (a line break in YAML) as a space. They can only be in strings, so no
+// parsing is needed.
 func escape(b []byte) []byte {
 	if !bytes.ContainsFunc(b, unprintable) {
 		return b
@@ -138,8 +139,8 @@ func escape(b []byte) []byte {
 	return out
 }
 
-// unprintable reports whether r is not printable in YAML, is one of its line breaks or its byte order mark. JSON encoders
-// escape characters below U+0020.
+// unprintable reports whether r is not printable in YAML, is one of its line breaks or its byte order mark. JSON
+// encoders escape characters below U+0020.
 func unprintable(r rune) bool {
 	return r >= 0x7f && r <= 0x9f || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }

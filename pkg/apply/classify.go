@@ -21,8 +21,8 @@ type Failure struct {
 	RetryAfter time.Duration // how long the API server asks to wait; 0 if it does not say
 }
 
-// Persistent reports whether the same request will be refused until the document, the schema or a policy changes, so that a
-// caller may begin with its longest delay. A caller must still retry.
+// Persistent reports whether the same request will be refused until the document, the schema or a policy changes, so
+// that a caller may begin with its longest delay. A caller must still retry.
 func (f Failure) Persistent() bool {
 	switch f.Reason {
 	case ReasonRejected, ReasonSchemaMismatch, ReasonUnencodable, ReasonTooLarge, ReasonDenied, ReasonConflict:
@@ -31,8 +31,8 @@ func (f Failure) Persistent() bool {
 	return false
 }
 
-// Classify returns why a request failed. It accepts errors of this package and of client-go, wrapped or not; nil gives the zero
-// Failure.
+// Classify returns why a request failed. It accepts errors of this package and of client-go, wrapped or not; nil gives
+// the zero Failure.
 func Classify(err error) Failure {
 	if err == nil {
 		return Failure{}
@@ -114,8 +114,8 @@ func reasonStatus(err error, s metav1.Status) string {
 	return reasonCode(s)
 }
 
-// denied reports whether admission refused the object without a cause for a field, with any code and reason: a policy without a
-// reason returns 422 Invalid. A field in a webhook's response is a value to fix; 409 and 429 ask for a retry.
+// denied reports whether admission refused the object without a cause for a field, with any code and reason: a policy
+// without a reason returns 422 Invalid. A field in a webhook's response is a value to fix; 409 and 429 ask for a retry.
 func denied(s metav1.Status) bool {
 	switch {
 	case s.Code >= http.StatusInternalServerError, s.Code == http.StatusConflict, s.Code == http.StatusTooManyRequests:

@@ -196,8 +196,8 @@ func TestMessagesStayShort(t *testing.T) {
 	}
 }
 
-// TestMessagesHaveOneOrder: the message of a refusal does not depend on the order of the causes, which is random because the
-// API server iterates over maps.
+// TestMessagesHaveOneOrder: the message of a refusal does not depend on the order of the causes, which is random
+// because the API server iterates over maps.
 func TestMessagesHaveOneOrder(t *testing.T) {
 	var causes []metav1.StatusCause
 	for _, key := range []string{"..", "/", "a b", "c d", "e f"} {

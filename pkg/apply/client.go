@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Observer is called after each request. verb is apply, create (a dry run), patch, delete, get or list; resource is like
-// deployments.apps or deployments.apps/status; code is the HTTP status: 200 for every success, 0 if there was no response. It
-// must be safe for concurrent use.
+// Observer is called after each request. verb is apply, create (a dry run), patch, delete, get or list; resource is
+// like deployments.apps or deployments.apps/status; code is the HTTP status: 200 for every success, 0 if there was no
+// response. It must be safe for concurrent use.
 type Observer func(verb, resource string, code int)
 
 // Client sends requests with one field manager. It is safe for concurrent use.
@@ -34,8 +34,8 @@ func WithObserver(f Observer) Option {
 	return func(c *Client) { c.observe = f }
 }
 
-// New returns a client that writes through d with the given field manager. The manager must not be empty and must be unique:
-// the API server distinguishes writers only by it.
+// New returns a client that writes through d with the given field manager. The manager must not be empty and must be
+// unique: the API server distinguishes writers only by it.
 func New(d dynamic.Interface, manager string, opts ...Option) *Client {
 	c := &Client{dynamic: d, manager: manager, observe: func(string, string, int) {}}
 	for _, o := range opts {
@@ -91,9 +91,9 @@ func (c *Client) done(o op, t Target, err error) *Error {
 	return &Error{Verb: o.verb, Target: t, Err: err, op: o}
 }
 
-// explainConflict finds the meaning of a 409 for a request with a uid. The API server returns 409 if the object is gone, if the
-// uid in the precondition differs, and for concurrent writes; only the text differs. A mistake would leave an object behind or
-// report it as lost, so this reads the object.
+// explainConflict finds the meaning of a 409 for a request with a uid. The API server returns 409 if the object is
+// gone, if the uid in the precondition differs, and for concurrent writes; only the text differs. A mistake would leave
+// an object behind or report it as lost, so this reads the object.
 func (c *Client) explainConflict(ctx context.Context, t Target, uid types.UID, e *Error) *Error {
 	if e = e.meaningFor(t); e.Meaning != nil {
 		return e
@@ -129,8 +129,8 @@ func (c *Client) Latest(ctx context.Context, t Target) (*unstructured.Unstructur
 	return &list.Items[0], nil
 }
 
-// Version returns the resource version of the API server's latest data of a kind: later changes have a later one. The target's
-// name is ignored.
+// Version returns the resource version of the API server's latest data of a kind: later changes have a later one. The
+// target's name is ignored.
 func (c *Client) Version(ctx context.Context, t Target) (string, error) {
 	list, err := c.list(ctx, t, metav1.ListOptions{Limit: 1})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// TestCreateConflict: a conflict with another cause does not mean that the object exists, and in both cases only one request is
-// sent.
+// TestCreateConflict: a conflict with another cause does not mean that the object exists, and in both cases only one
+// request is sent.
 func TestCreateConflict(t *testing.T) {
 	quota := schema.GroupResource{Resource: "resourcequotas"}
 	cases := []struct {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// Deletion is what the API server answered to an accepted deletion. If it is not Gone, the object exists until a watch shows it deleted, or
-// a read does not find it: finalizers hold it, or a controller.
+// Deletion is what the API server answered to an accepted deletion. If it is not Gone, the object exists until a watch
+// shows it deleted, or a read does not find it: finalizers hold it, or a controller.
 type Deletion struct {
 	// Gone is true if the object does not exist any more.
 	Gone bool
@@ -22,9 +22,10 @@ type Deletion struct {
 	Terminating *unstructured.Unstructured
 }
 
-// Delete deletes the object with that uid. It returns nil as soon as the API server accepts the request, and also if the object is gone.
-// ErrReplaced: another object has the name; nothing was deleted. propagation is required: without one the API server uses each kind's
-// default, and the one of Jobs keeps their pods. The result is only known if KeepAnswers wraps the transport.
+// Delete deletes the object with that uid. It returns nil as soon as the API server accepts the request, and also if
+// the object is gone. ErrReplaced: another object has the name; nothing was deleted. propagation is required: without
+// one the API server uses each kind's default, and the one of Jobs keeps their pods. The result is only known if
+// KeepAnswers wraps the transport.
 func (c *Client) Delete(ctx context.Context, t Target, uid types.UID, propagation metav1.DeletionPropagation) (Deletion, error) {
 	o := op{verb: "delete", doing: "deleting", needs: "delete"}
 	if uid == "" {
@@ -46,9 +47,9 @@ func (c *Client) Delete(ctx context.Context, t Target, uid types.UID, propagatio
 	return Deletion{}, failed
 }
 
-// deletionOf reads an answer. The API server answers with the object while it exists and, once it has deleted it, with its last state,
-// which has no deletionTimestamp, or with a Status that names its uid. Other API servers may send a Status without,
-// before anything is deleted.
+// deletionOf reads an answer. The API server answers with the object while it exists and, once it has deleted it, with
+// its last state, which has no deletionTimestamp, or with a Status that names its uid. Other API servers may send a
+// Status without, before anything is deleted.
 func deletionOf(answer []byte, uid types.UID) Deletion {
 	var u unstructured.Unstructured
 	if json.Unmarshal(answer, &u.Object) != nil {
@@ -71,7 +72,8 @@ func deletionOf(answer []byte, uid types.UID) Deletion {
 // answerKey is the key, in the context of a request, of where its answer is kept.
 type answerKey struct{}
 
-// KeepAnswers wraps a transport so that Delete learns what the API server answers: the dynamic client of client-go drops it.
+// KeepAnswers wraps a transport so that Delete learns what the API server answers: the dynamic client of client-go
+// drops it.
 func KeepAnswers(rt http.RoundTripper) http.RoundTripper { return answerKeeper{rt} }
 
 type answerKeeper struct{ http.RoundTripper }

@@ -113,8 +113,8 @@ func TestDeletePropagation(t *testing.T) {
 	}
 }
 
-// collectorSeesPods waits until the garbage collector has seen all Pods: it creates one more, whose owner does not exist. The
-// collector deletes it when it sees it, which is after the others.
+// collectorSeesPods waits until the garbage collector has seen all Pods: it creates one more, whose owner does not
+// exist. The collector deletes it when it sees it, which is after the others.
 func collectorSeesPods(t *testing.T, ns string) {
 	t.Helper()
 	testkit.Apply(t, ns,

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// WithDryRun makes a client that writes nothing: every write has dryRun=All, so that the API server defaults, validates and
-// admits the object and does not store it. Each dry run starts from the stored object, without the ones before.
+// WithDryRun makes a client that writes nothing: every write has dryRun=All, so that the API server defaults, validates
+// and admits the object and does not store it. Each dry run starts from the stored object, without the ones before.
 func WithDryRun() Option {
 	return func(c *Client) { c.dry = true }
 }
@@ -17,9 +17,10 @@ func WithDryRun() Option {
 // Dry reports whether the client sends its writes as dry runs.
 func (c *Client) Dry() bool { return c.dry }
 
-// WouldStore returns obj as the API server would store it, by a dry-run update: defaulted, validated and admitted. It gives the result of
-// several writes, which a single dry run cannot. obj is the object as a dry run returned it, or as it was read, with changes; its
-// managedFields say who owns which field. ErrConflict: the object has changed since. ErrGone: it does not exist any more.
+// WouldStore returns obj as the API server would store it, by a dry-run update: defaulted, validated and admitted. It
+// gives the result of several writes, which a single dry run cannot. obj is the object as a dry run returned it, or as
+// it was read, with changes; its managedFields say who owns which field. ErrConflict: the object has changed since.
+// ErrGone: it does not exist any more.
 func (c *Client) WouldStore(ctx context.Context, t Target, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	asking := *c
 	asking.dry = true
@@ -41,8 +42,8 @@ func (c *Client) dryRun() []string {
 	return []string{metav1.DryRunAll}
 }
 
-// DryRunUnsupported reports whether a dry run failed because of an admission webhook with side effects: the API server then
-// refuses every dry run of the kind, which says nothing about the write itself.
+// DryRunUnsupported reports whether a dry run failed because of an admission webhook with side effects: the API server
+// then refuses every dry run of the kind, which says nothing about the write itself.
 func DryRunUnsupported(err error) bool {
 	s, ok := status(err)
 	return ok && apierrors.IsBadRequest(err) && refusesDryRuns(s.Message)

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestStored: a removed field gets its default, an invalid one is refused, and managedFields stay as given, whatever client is
-// used.
+// TestStored: a removed field gets its default, an invalid one is refused, and managedFields stay as given, whatever
+// client is used.
 func TestStored(t *testing.T) {
 	f := setupFor(t, testkit.Config(t))
 	before := posted(f, "helm")

@@ -50,9 +50,9 @@ func (e *Error) meaning(m error) *Error {
 	return e
 }
 
-// meaningFor sets the meaning that follows from the response to a request for an existing object: 404 for the object (not for its
-// namespace or kind) is ErrGone; 422 for the uid of the request is ErrReplaced. A 404 for a subresource has no meaning: the
-// object or the subresource may be missing.
+// meaningFor sets the meaning that follows from the response to a request for an existing object: 404 for the object
+// (not for its namespace or kind) is ErrGone; 422 for the uid of the request is ErrReplaced. A 404 for a subresource
+// has no meaning: the object or the subresource may be missing.
 func (e *Error) meaningFor(t Target) *Error {
 	switch {
 	case objectNotFound(e.Err, t) && e.op.sub == "":
@@ -63,7 +63,8 @@ func (e *Error) meaningFor(t Target) *Error {
 	return e
 }
 
-// OwnsOnly reports whether err is ErrOwned, and other managers own no other field that the request would change than these.
+// OwnsOnly reports whether err is ErrOwned, and other managers own no other field that the request would change than
+// these.
 func OwnsOnly(err error, fields []string) bool {
 	s, ok := status(err)
 	if !ok || !errors.Is(err, ErrOwned) || s.Details == nil {

@@ -97,7 +97,8 @@ func TestTerminatingNamespace(t *testing.T) {
 	messageContains(t, err, "being terminated")
 }
 
-// TestConflictReadsTheObject: after a 409 the object is read; if that fails, the object counts neither as gone nor as replaced.
+// TestConflictReadsTheObject: after a 409 the object is read; if that fails, the object counts neither as gone nor as
+// replaced.
 func TestConflictReadsTheObject(t *testing.T) {
 	faults := testkit.NewFaults()
 	f := setupFor(t, faults.Wrap(memory(t)))

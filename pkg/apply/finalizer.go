@@ -7,10 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// AddFinalizer adds the finalizer to obj, as it was read, and returns it as stored; it sends no request if it exists. ErrConflict: obj
-// changed since; read it again. ErrGone: it does not exist any more. The API server refuses new finalizers on an object that is being
-// deleted (Invalid). It sends a JSON patch: an apply by the same manager would remove everything else. That needs the right to patch the
-// resource; the one on its finalizers subresource is not enough.
+// AddFinalizer adds the finalizer to obj, as it was read, and returns it as stored; it sends no request if it exists.
+// ErrConflict: obj changed since; read it again. ErrGone: it does not exist any more. The API server refuses new
+// finalizers on an object that is being deleted (Invalid). It sends a JSON patch: an apply by the same manager would
+// remove everything else. That needs the right to patch the resource; the one on its finalizers subresource is not
+// enough.
 func (c *Client) AddFinalizer(ctx context.Context, t Target, obj *unstructured.Unstructured, name string) (*unstructured.Unstructured,
 	error) {
 	have := obj.GetFinalizers()
@@ -30,8 +31,8 @@ func (c *Client) AddFinalizer(ctx context.Context, t Target, obj *unstructured.U
 	return out, nil
 }
 
-// SwapFinalizer replaces the finalizer old by name in one request, so that the object always has one; if name exists, it only
-// removes old. Otherwise it is like AddFinalizer.
+// SwapFinalizer replaces the finalizer old by name in one request, so that the object always has one; if name exists,
+// it only removes old. Otherwise it is like AddFinalizer.
 func (c *Client) SwapFinalizer(ctx context.Context, t Target, obj *unstructured.Unstructured, old, name string) (*unstructured.Unstructured,
 	error) {
 	have := obj.GetFinalizers()
@@ -52,9 +53,9 @@ func (c *Client) SwapFinalizer(ctx context.Context, t Target, obj *unstructured.
 	return out, nil
 }
 
-// RemoveFinalizer removes the named finalizers from obj, as it was read, and returns it as stored; it sends no request if there
-// are none. Removing the last finalizer of an object that is being deleted deletes it. ErrConflict: obj changed since. ErrGone:
-// nothing is left to do.
+// RemoveFinalizer removes the named finalizers from obj, as it was read, and returns it as stored; it sends no request
+// if there are none. Removing the last finalizer of an object that is being deleted deletes it. ErrConflict: obj
+// changed since. ErrGone: nothing is left to do.
 func (c *Client) RemoveFinalizer(ctx context.Context, t Target, obj *unstructured.Unstructured,
 	names ...string) (*unstructured.Unstructured, error) {
 	p := patchOf(obj)

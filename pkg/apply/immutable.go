@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// InvalidFields returns the fields that the API server's own validation refuses, by its names, which may differ from the real
-// ones. It is nil for every other refusal, such as one by admission (a policy, a webhook, a quota), whose causes say nothing
-// about a field.
+// InvalidFields returns the fields that the API server's own validation refuses, by its names, which may differ from
+// the real ones. It is nil for every other refusal, such as one by admission (a policy, a webhook, a quota), whose
+// causes say nothing about a field.
 func InvalidFields(err error) []string {
 	s, ok := status(err)
 	if !ok || !validated(s) {
@@ -26,8 +26,8 @@ func InvalidFields(err error) []string {
 	return fields
 }
 
-// InvalidCauses returns why the API server's own validation refuses a document, by field and without texts; nil for every other
-// refusal.
+// InvalidCauses returns why the API server's own validation refuses a document, by field and without texts; nil for
+// every other refusal.
 func InvalidCauses(err error) []metav1.StatusCause {
 	s, ok := status(err)
 	if !ok || !validated(s) {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// jsonPatch is an RFC 6902 patch for an object as it was read: it begins with tests of uid and resourceVersion, so that its
-// indexes are still right. If a test fails, nothing is written.
+// jsonPatch is an RFC 6902 patch for an object as it was read: it begins with tests of uid and resourceVersion, so that
+// its indexes are still right. If a test fails, nothing is written.
 type jsonPatch []any
 
 func patchOf(live *unstructured.Unstructured) jsonPatch {
@@ -72,8 +72,8 @@ func (p jsonPatch) send(ctx context.Context, c *Client, o op, t Target) (*unstru
 	return nil, failed
 }
 
-// testFailed reports whether a JSON patch did not fit the object. The API server returns 422 as for an invalid object, but
-// without causes, because it did not validate one. A 409 is a concurrent write.
+// testFailed reports whether a JSON patch did not fit the object. The API server returns 422 as for an invalid object,
+// but without causes, because it did not validate one. A 409 is a concurrent write.
 func testFailed(err error) bool {
 	s, ok := status(err)
 	if !ok {

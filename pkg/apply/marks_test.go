@@ -93,8 +93,8 @@ func TestFinalizerOfChangedObject(t *testing.T) {
 	expectError(t, err, ErrGone, ReasonNotFound)
 }
 
-// marked makes a ConfigMap "a" as an operator leaves it, and the marks on it. Its owner exists, because the garbage collector
-// would delete it otherwise.
+// marked makes a ConfigMap "a" as an operator leaves it, and the marks on it. Its owner exists, because the garbage
+// collector would delete it otherwise.
 func (f *fixture) marked() (*unstructured.Unstructured, Marks) {
 	f.Helper()
 	owner := f.owner("mine")

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Lengths of messages in characters. An API server's response can have megabytes, because it quotes the refused value; an event
-// has at most 1024.
+// Lengths of messages in characters. An API server's response can have megabytes, because it quotes the refused value;
+// an event has at most 1024.
 const (
 	maxCause   = 240
 	maxCauses  = 3
@@ -57,7 +57,8 @@ func (e *Error) notServed() string {
 		"with that version%s?", what, e.Target.GVR.Version, map[bool]string{true: " and that subresource"}[e.op.sub != ""])
 }
 
-// oneLineText returns an error on one line: the causes of an API server's response, each once, or its message if there are none.
+// oneLineText returns an error on one line: the causes of an API server's response, each once, or its message if there
+// are none.
 func oneLineText(err error) string {
 	var encode *EncodeError
 	if errors.As(err, &encode) {
@@ -101,8 +102,8 @@ func fieldCauses(s metav1.Status) []string {
 	return out
 }
 
-// shorten puts s on one line and removes its middle if it exceeds limit: the start says where, the end says what ("…: field is
-// immutable").
+// shorten puts s on one line and removes its middle if it exceeds limit: the start says where, the end says what ("…:
+// field is immutable").
 func shorten(s string, limit int) string {
 	r := []rune(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " "))
 	if len(r) <= limit {

@@ -12,9 +12,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// Null removes the fields at paths, whoever owns them, by a merge patch that consists of nulls, and returns the object as stored. A patch
-// with values would create an Update entry of our manager and remove the fields from its Apply entry; nulls do not. ErrConflict: the
-// resourceVersion has changed. ErrReplaced, ErrGone: the object does not exist any more. Paths cannot enter lists.
+// Null removes the fields at paths, whoever owns them, by a merge patch that consists of nulls, and returns the object
+// as stored. A patch with values would create an Update entry of our manager and remove the fields from its Apply
+// entry; nulls do not. ErrConflict: the resourceVersion has changed. ErrReplaced, ErrGone: the object does not exist
+// any more. Paths cannot enter lists.
 func (c *Client) Null(ctx context.Context, t Target, uid types.UID, resourceVersion string,
 	paths []fieldpath.Path) (*unstructured.Unstructured, error) {
 	return c.null(ctx, t, uid, resourceVersion, paths, c.dryRun())

@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestImmutableOrBad: a change that only a new object can have and one that no object can have are both refused with 422, but
-// the probes differ.
+// TestImmutableOrBad: a change that only a new object can have and one that no object can have are both refused with
+// 422, but the probes differ.
 func TestImmutableOrBad(t *testing.T) {
 	service := `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: ADDRESS, ports: [{port: PORT}]}}`
 	job := `{apiVersion: batch/v1, kind: Job, metadata: {name: web}, spec: {backoffLimit: LIMIT, template: {spec: {restartPolicy: Never, containers: [{name: a, image: IMAGE}]}}}}`

@@ -8,12 +8,13 @@ import (
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
-// Only this file parses texts of the API server, for the few responses that have no other information. Each is tested on a real
-// API server. If a text changes, the reason becomes vaguer, and a status with a value that is too large or fits no schema is
-// not written.
+// Only this file parses texts of the API server, for the few responses that have no other information. Each is tested
+// on a real API server. If a text changes, the reason becomes vaguer, and a status with a value that is too large or
+// fits no schema is not written.
 
-// reasonless are prefixes of messages of a 500 without reason, details and causes, although the document is invalid. The first
-// three are of server-side apply: the document does not fit the schema, or the Go type. The last two are of the store.
+// reasonless are prefixes of messages of a 500 without reason, details and causes, although the document is invalid.
+// The first three are of server-side apply: the document does not fit the schema, or the Go type. The last two are of
+// the store.
 var reasonless = []struct{ prefix, means string }{
 	{"failed to create typed patch object (", ReasonSchemaMismatch},
 	{"failed to convert patch object (", ReasonSchemaMismatch},
@@ -31,18 +32,18 @@ func reasonProse(message string) string {
 	return ReasonInternalError
 }
 
-// lacksRight reports whether a 403 is from the authorizer. Admission responds with the same code, reason and details if a
-// quota, a policy or a webhook refuses the object; a hint to grant a right would be wrong then.
+// lacksRight reports whether a 403 is from the authorizer. Admission responds with the same code, reason and details if
+// a quota, a policy or a webhook refuses the object; a hint to grant a right would be wrong then.
 func lacksRight(message string) bool {
 	return authorizer.MatchString(message)
 }
 
-// The second form is used by API servers before 1.31 if an apply would create: they return only the authorizer's reason, which
-// is empty in RBAC unless a role is invalid.
+// The second form is used by API servers before 1.31 if an apply would create: they return only the authorizer's
+// reason, which is empty in RBAC unless a role is invalid.
 var authorizer = regexp.MustCompile(`User ".*" cannot [a-z:-]+ (resource|path) "| is forbidden: (RBAC: .*)?$`)
 
-// impersonator matches a 403 for a request that may not impersonate. The verb is impersonate, or begins with it in API servers
-// with rights to impersonate for some requests only.
+// impersonator matches a 403 for a request that may not impersonate. The verb is impersonate, or begins with it in API
+// servers with rights to impersonate for some requests only.
 var impersonator = regexp.MustCompile(`User ".*" cannot impersonate[a-z:-]* resource "`)
 
 // refusesDryRuns reports whether a 400 is for a webhook that declares side effects.
@@ -71,8 +72,8 @@ func plain(message string) string {
 	return localPort.ReplaceAllString(message, "")
 }
 
-// denials match who refused an object in admission: a policy and its binding, or a webhook. They come before any text of
-// theirs.
+// denials match who refused an object in admission: a policy and its binding, or a webhook. They come before any text
+// of theirs.
 var denials = []*regexp.Regexp{
 	regexp.MustCompile(`^[a-z0-9.-]+ "[^"]*" is forbidden: (ValidatingAdmissionPolicy '[a-z0-9.-]+'( with binding '[a-z0-9.-]+')? denied request)`),
 	regexp.MustCompile(`^(admission webhook "[a-z0-9.-]+" denied the request)`),
@@ -86,8 +87,8 @@ func byAdmission(message string) bool {
 // refusedField matches the field in an error of server-side apply, after its prefix is removed.
 var refusedField = regexp.MustCompile(`^(\.[^\s:]+): `)
 
-// shownProse returns the part of a message that quotes no value: who refuses the object, or the field that does not fit the
-// schema.
+// shownProse returns the part of a message that quotes no value: who refuses the object, or the field that does not fit
+// the schema.
 func shownProse(message string, words redact.Words) string {
 	for _, by := range denials {
 		if m := by.FindStringSubmatch(message); m != nil {

@@ -1,7 +1,7 @@
 package apply
 
-// Reasons of failed requests, in conditions, events, metrics and logs. None is final: a right can be granted, a schema can
-// change. Failure.Persistent reports which ones a retry alone will not fix.
+// Reasons of failed requests, in conditions, events, metrics and logs. None is final: a right can be granted, a schema
+// can change. Failure.Persistent reports which ones a retry alone will not fix.
 const (
 	// ReasonForbidden: the operator lacks a right; the message says which verb on which resource in which namespace.
 	ReasonForbidden = "Forbidden"
@@ -30,8 +30,8 @@ const (
 	// ReasonRejected: the API server's validation refuses a value: an invalid one, or a new one for an immutable field
 	// (Client.Accepts distinguishes them).
 	ReasonRejected = "Rejected"
-	// ReasonSchemaMismatch: the document does not fit the kind's schema: an unknown field, a value of another type, a duplicate
-	// list key.
+	// ReasonSchemaMismatch: the document does not fit the kind's schema: an unknown field, a value of another type, a
+	// duplicate list key.
 	ReasonSchemaMismatch = "SchemaMismatch"
 	// ReasonUnencodable: a value in the document cannot be sent unchanged, so nothing was sent.
 	ReasonUnencodable = "Unencodable"

@@ -17,10 +17,11 @@ type Marks struct {
 	Managers    []string  // field managers other than the client's whose fields are ours too
 }
 
-// Release removes marks from live, which was read as a whole, and gives up its fields; everything else stays, including the owner
-// references, labels and annotations of others. It returns the object as stored, which is live, without a request, if there is nothing to
-// remove; nil if it is gone. ErrConflict: live changed since. The entries of the manager in managedFields go too, and values do not change:
-// with our entry, the next writer would have a conflict with us, and could never remove a field.
+// Release removes marks from live, which was read as a whole, and gives up its fields; everything else stays, including
+// the owner references, labels and annotations of others. It returns the object as stored, which is live, without a
+// request, if there is nothing to remove; nil if it is gone. ErrConflict: live changed since. The entries of the
+// manager in managedFields go too, and values do not change: with our entry, the next writer would have a conflict with
+// us, and could never remove a field.
 func (c *Client) Release(ctx context.Context, t Target, live *unstructured.Unstructured, marks Marks) (*unstructured.Unstructured, error) {
 	p := patchOf(live)
 	p.removeOwners(live, marks.OwnerUID)
@@ -58,8 +59,8 @@ func (p *jsonPatch) removeKeys(field string, have map[string]string, keys []stri
 	}
 }
 
-// removeManagers removes the entries of managers. If the list would become empty, it becomes a list of one empty entry, which
-// means none: the API server ignores an empty list in custom resources, because it might come from an old client.
+// removeManagers removes the entries of managers. If the list would become empty, it becomes a list of one empty entry,
+// which means none: the API server ignores an empty list in custom resources, because it might come from an old client.
 func (p *jsonPatch) removeManagers(live *unstructured.Unstructured, managers []string) {
 	entries := live.GetManagedFields()
 	ours := 0

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
-// ClassifyShown is Classify for a document with values of a Secret: the API server and admission quote what they refuse, so the
-// message only has paths and kinds of causes. words may be shown in a path; nil means Classify.
+// ClassifyShown is Classify for a document with values of a Secret: the API server and admission quote what they
+// refuse, so the message only has paths and kinds of causes. words may be shown in a path; nil means Classify.
 func ClassifyShown(err error, words redact.Words) Failure {
 	f := Classify(err)
 	if words == nil || err == nil {

@@ -8,10 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TakeOver makes the fields of the managers in from ours, and returns the object as stored; it sends no request if there are none. No value
-// changes: only metadata.managedFields is written, by one JSON patch. The next Apply then removes what it does not contain; otherwise
-// a field that another manager set would stay forever. Entries of both operations count, Update (kubectl create, helm, a hand-written
-// operator) and Apply; those for subresources stay. ErrConflict: live changed since. ErrGone, ErrReplaced: as for Apply.
+// TakeOver makes the fields of the managers in from ours, and returns the object as stored; it sends no request if
+// there are none. No value changes: only metadata.managedFields is written, by one JSON patch. The next Apply then
+// removes what it does not contain; otherwise a field that another manager set would stay forever. Entries of both
+// operations count, Update (kubectl create, helm, a hand-written operator) and Apply; those for subresources stay.
+// ErrConflict: live changed since. ErrGone, ErrReplaced: as for Apply.
 func (c *Client) TakeOver(ctx context.Context, t Target, live *unstructured.Unstructured, from []string) (*unstructured.Unstructured,
 	error) {
 	entries, ok := mergeEntries(live, c.manager, from)
@@ -27,8 +28,8 @@ func (c *Client) TakeOver(ctx context.Context, t Target, live *unstructured.Unst
 	return out, nil
 }
 
-// WithFieldsTakenOver returns live as TakeOver would leave the object itself, without a request. It does not change live, and
-// returns it if there is nothing to take over.
+// WithFieldsTakenOver returns live as TakeOver would leave the object itself, without a request. It does not change
+// live, and returns it if there is nothing to take over.
 func WithFieldsTakenOver(live *unstructured.Unstructured, manager string, from []string) *unstructured.Unstructured {
 	entries, ok := mergeEntries(live, manager, from)
 	if !ok {
@@ -41,9 +42,10 @@ func WithFieldsTakenOver(live *unstructured.Unstructured, manager string, from [
 	return &unstructured.Unstructured{Object: out}
 }
 
-// mergeEntries returns live's managedFields with the entries of the managers in from merged into manager's Apply entry, and false if there
-// are none. The entry has one version of the kind: manager's own if it has an entry, else the object's if some entry has that. Paths of
-// other versions are not converted: most versions have the same fields, and an unknown path removes nothing.
+// mergeEntries returns live's managedFields with the entries of the managers in from merged into manager's Apply entry,
+// and false if there are none. The entry has one version of the kind: manager's own if it has an entry, else the
+// object's if some entry has that. Paths of other versions are not converted: most versions have the same fields, and
+// an unknown path removes nothing.
 func mergeEntries(live *unstructured.Unstructured, manager string, from []string) (merged []any, ok bool) {
 	var into map[string]any
 	var theirs []map[string]any
@@ -94,8 +96,8 @@ func fieldsOf(entry map[string]any) map[string]any {
 	return f
 }
 
-// union returns what either of two nodes of fieldsV1 owns. A node with nothing below owns its place; others own it only with
-// ".". Neither is changed.
+// union returns what either of two nodes of fieldsV1 owns. A node with nothing below owns its place; others own it only
+// with ".". Neither is changed.
 func union(a, b map[string]any) map[string]any {
 	out := make(map[string]any, max(len(a), len(b)))
 	maps.Copy(out, a)

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestTakeOver takes a Deployment over from each kind of writer: the next apply removes what only it set, a later one what we
-// omit; the fields of others and the entries for the status stay.
+// TestTakeOver takes a Deployment over from each kind of writer: the next apply removes what only it set, a later one
+// what we omit; the fields of others and the entries for the status stay.
 func TestTakeOver(t *testing.T) {
 	for _, test := range []struct {
 		reason, manager string

@@ -223,7 +223,8 @@ func TestTakeOverRace(t *testing.T) {
 	expectError(t, err, ErrGone, ReasonNotFound)
 }
 
-// TestWithdrawStatus: fields that only the previous manager had in the status are removed with its entry; the others stay ours.
+// TestWithdrawStatus: fields that only the previous manager had in the status are removed with its entry; the others
+// stay ours.
 func TestWithdrawStatus(t *testing.T) {
 	f := setup(t)
 	tg := f.target(widgets, "w")

@@ -30,7 +30,8 @@ func (t Target) String() string {
 	return t.resource("") + " " + name
 }
 
-// resource returns the resource as in RBAC's documentation: deployments.apps, or deployments.apps/status for a subresource.
+// resource returns the resource as in RBAC's documentation: deployments.apps, or deployments.apps/status for a
+// subresource.
 func (t Target) resource(sub string) string {
 	s := t.GVR.GroupResource().String()
 	if sub != "" {

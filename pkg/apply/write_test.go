@@ -92,7 +92,8 @@ func TestApplyNeedsTheUID(t *testing.T) {
 	}
 }
 
-// TestApplyIsAdoption: an object of another manager is taken over by its uid, and the Update entry keeps what we do not apply.
+// TestApplyIsAdoption: an object of another manager is taken over by its uid, and the Update entry keeps what we do not
+// apply.
 func TestApplyIsAdoption(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")

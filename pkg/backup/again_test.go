@@ -63,7 +63,8 @@ func TestInterruptedAndEdited(t *testing.T) {
 	}
 }
 
-// TestPauseOfAnotherValue: an annotation that does not pause comes back with its manager, also if the restore was killed after it set it.
+// TestPauseOfAnotherValue: an annotation that does not pause comes back with its manager, also if the restore was
+// killed after it set it.
 func TestPauseOfAnotherValue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -33,8 +33,8 @@ type Backup struct {
 	Kinds      []Selection
 	Operators  []archive.Operator
 	Recipients []age.Recipient // for Secrets; empty: none may be among the kinds
-	// Recorded are the kinds that an object's status names and that are not among Kinds: they are written after these, as what is owned.
-	// Nil: none.
+	// Recorded are the kinds that an object's status names and that are not among Kinds: they are written after these, as
+	// what is owned. Nil: none.
 	Recorded func(*unstructured.Unstructured) []Selection
 	// Unread are the kinds of these that the user may not list, or not in a namespace, after Run.
 	Unread []string
@@ -52,7 +52,8 @@ type Selection struct {
 	Namespaces []string
 	// Choices: an object is wanted if one of them matches it.
 	Choices []Choice
-	// recorded are those of the namespaces that only a status names: what may not be listed there does not keep the rest from being written.
+	// recorded are those of the namespaces that only a status names: what may not be listed there does not keep the rest
+	// from being written.
 	recorded []string
 }
 
@@ -63,14 +64,14 @@ type Choice struct {
 	Namespaces map[string]bool
 	// Owned asks for an owner among the objects that were written before.
 	Owned bool
-	// Rows asks for an owner that is a row of this operator, which is not written; empty: it does not. Marks are the annotations that may
-	// name it.
+	// Rows asks for an owner that is a row of this operator, which is not written; empty: it does not. Marks are the
+	// annotations that may name it.
 	Rows  string
 	Marks []string
 }
 
-// Run writes the backup to a directory or a .tar.zst file, under a temporary name until it is complete. It returns the manifest, and
-// false where an equal backup is there already.
+// Run writes the backup to a directory or a .tar.zst file, under a temporary name until it is complete. It returns the
+// manifest, and false where an equal backup is there already.
 func (b *Backup) Run(ctx context.Context, output string) (_ *archive.Manifest, written bool, err error) {
 	if err := archive.CheckOutput(output); err != nil {
 		return nil, false, err
@@ -168,8 +169,8 @@ func (s *Selection) listed() []string {
 	return slices.Sorted(slices.Values(s.Namespaces))
 }
 
-// attempt writes a kind, and adds its objects to written; uids are those of the kinds before. Where owners and what they own are of this
-// one kind, the owners have to be known first: an object may be listed before its owner.
+// attempt writes a kind, and adds its objects to written; uids are those of the kinds before. Where owners and what
+// they own are of this one kind, the owners have to be known first: an object may be listed before its owner.
 func (b *Backup) attempt(ctx context.Context, w *archive.Writer, s *Selection, k *archive.Kind, uids, written map[types.UID]bool) error {
 	isOwned := func(c Choice) bool { return c.Owned }
 	owners := func(uid types.UID) bool { return uids[uid] || written[uid] }
@@ -210,8 +211,8 @@ func (b *Backup) addRecorded(u *unstructured.Unstructured) {
 	}
 }
 
-// family adds to found the objects that are chosen, and those of the same kind that they own, and so on. Each page is read once: what is
-// listed before its owner waits for it.
+// family adds to found the objects that are chosen, and those of the same kind that they own, and so on. Each page is
+// read once: what is listed before its owner waits for it.
 func (b *Backup) family(ctx context.Context, s *Selection, k *archive.Kind, isOwner func(types.UID) bool, found map[types.UID]bool) error {
 	waiting := map[types.UID][]types.UID{} // by owner
 	return b.eachListed(ctx, s, k, func(u *unstructured.Unstructured) error {
@@ -237,7 +238,8 @@ func (b *Backup) matchesAny(choices []Choice, u *unstructured.Unstructured, owne
 	return slices.ContainsFunc(choices, func(c Choice) bool { return b.matches(c, u, owners) })
 }
 
-// eachListed visits the objects in the kind's namespaces, one namespace after the other, all at the resourceVersion of the first page.
+// eachListed visits the objects in the kind's namespaces, one namespace after the other, all at the resourceVersion of
+// the first page.
 func (b *Backup) eachListed(ctx context.Context, s *Selection, k *archive.Kind, visit func(*unstructured.Unstructured) error) error {
 	selector := ""
 	if len(s.Choices) == 1 && s.Choices[0].Selector != nil {

@@ -22,7 +22,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/backup/archive"
 )
 
-// Everything is deleted, the kind too, and comes back as it was: status, owners and managedFields, with the uids that objects have now.
+// Everything is deleted, the kind too, and comes back as it was: status, owners and managedFields, with the uids that
+// objects have now.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, output := range []string{"backup", "backup.tar.zst"} {
@@ -55,7 +56,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A second backup of unchanged objects leaves the output as it is, byte for byte; of the content the bytes depend on nothing else.
+// A second backup of unchanged objects leaves the output as it is, byte for byte; of the content the bytes depend on
+// nothing else.
 func TestDeterministic(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -227,7 +229,8 @@ func TestConflicts(t *testing.T) {
 		t.Errorf("replace: %+v: %v", result, err)
 	}
 	after := w.contents()
-	// The status of what exists is later than that of the backup: it may be all that says which Secret has the value of a renamed one.
+	// The status of what exists is later than that of the backup: it may be all that says which Secret has the value of a
+	// renamed one.
 	if strings.Contains(after, "changed") || strings.Contains(after, pausedBy) || !strings.Contains(after, `"observedGeneration":77`) {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
@@ -364,7 +367,8 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Pages that grew too old are listed again from the first, and nothing is written twice; all namespaces are at one resourceVersion.
+// Pages that grew too old are listed again from the first, and nothing is written twice; all namespaces are at one
+// resourceVersion.
 func TestPagesGrowOld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

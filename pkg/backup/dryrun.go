@@ -49,8 +49,8 @@ func (p *pass) unknown(t *target, u *unstructured.Unstructured, why string) {
 	p.result.Unknown[i].Objects++
 }
 
-// checkStatus compares the status of an object of a custom kind, which the API server cannot be asked about before the object exists, with
-// the schema. made is the object without it.
+// checkStatus compares the status of an object of a custom kind, which the API server cannot be asked about before the
+// object exists, with the schema. made is the object without it.
 func (p *pass) checkStatus(ctx context.Context, t *target, u, made *unstructured.Unstructured) error {
 	status, ok := u.Object["status"]
 	if !ok || !t.HasStatus || t.version == nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/backup"
 )
 
-// A dry run into a kind whose schema has changed reports what the restore would: which objects are refused, and which fields are lost.
+// A dry run into a kind whose schema has changed reports what the restore would: which objects are refused, and which
+// fields are lost.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -137,7 +138,8 @@ func TestDryRunReplaces(t *testing.T) {
 	must.Same(t, `{"count":0}`, m.spec("a"), "the object")
 }
 
-// Into a changed schema, a dry run says what the restore does: the API server refuses one object, and drops a field of the others.
+// Into a changed schema, a dry run says what the restore does: the API server refuses one object, and drops a field of
+// the others.
 func TestDryRunIntoAnotherSchema(t *testing.T) {
 	t.Parallel()
 	bubble.Serve(t)

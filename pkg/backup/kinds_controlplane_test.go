@@ -49,7 +49,8 @@ func seeds(t *testing.T) map[string]string {
 	return out
 }
 
-// Objects of each kind that the API server serves come back, whether they were applied or created: what it generates is generated again.
+// Objects of each kind that the API server serves come back, whether they were applied or created: what it generates is
+// generated again.
 func TestEveryKind(t *testing.T) {
 	t.Parallel()
 	finder := must.Get(discovery.NewDiscoveryClientForConfig(testkit.Config(t))).In(t)
@@ -151,7 +152,8 @@ func erase(t *testing.T, gvr schema.GroupVersionResource, ns, name string) {
 	})
 }
 
-// What Kubernetes' controllers wrote into an object is not restored, what someone asked for is; work that had finished is not done again.
+// What Kubernetes' controllers wrote into an object is not restored, what someone asked for is; work that had finished
+// is not done again.
 func TestGenerated(t *testing.T) {
 	t.Parallel()
 	services := schema.GroupVersionResource{Version: "v1", Resource: "services"}

@@ -16,8 +16,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// managers are the archived managedFields, with the owners' new uids. The API server refuses the next apply of a manager of a version that
-// the definition does not have: its fields are converted to the version of the object.
+// managers are the archived managedFields, with the owners' new uids. The API server refuses the next apply of a
+// manager of a version that the definition does not have: its fields are converted to the version of the object.
 func (p *pass) managers(ctx context.Context, t *target, u *unstructured.Unstructured, pairs []string) (any, error) {
 	entries, _, err := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
 	if err != nil || len(entries) == 0 {

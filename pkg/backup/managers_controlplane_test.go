@@ -75,8 +75,9 @@ func hostConverter(t *testing.T) func(*apiextensionsv1.CustomResourceDefinition)
 	}
 }
 
-// Who had applied an object in a version that the cluster does not have owns the same fields after the restore, by their names in the
-// version of the object: others are in conflict, and what is given up is removed. Without a conversion no conflict is lost either.
+// Who had applied an object in a version that the cluster does not have owns the same fields after the restore, by
+// their names in the version of the object: others are in conflict, and what is given up is removed. Without a
+// conversion no conflict is lost either.
 func TestRestoreConvertsManagers(t *testing.T) {
 	t.Parallel()
 	group, ns := testkit.Unique(t)+".example.com", testkit.Namespace(t)

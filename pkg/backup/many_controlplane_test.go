@@ -27,8 +27,8 @@ import (
 
 var objectsOf = flag.Int("objects", 3000, "TestManyObjects: how many objects are in the backup")
 
-// mostGrowth is how much more memory the command may take for ten times as many objects: for each it keeps a uid, and Go's heap is up to
-// twice what is in use.
+// mostGrowth is how much more memory the command may take for ten times as many objects: for each it keeps a uid, and
+// Go's heap is up to twice what is in use.
 func mostGrowth(objects int) int64 { return 24<<20 + int64(objects)*300 }
 
 // create makes custom resources of 1 KB, in parallel.
@@ -69,8 +69,8 @@ func measure(t *testing.T, name string, args ...string) (time.Duration, int64) {
 	return time.Since(begun), usage.Maxrss << 10
 }
 
-// TestManyObjects takes backups of a kind with some objects and of one with ten times as many, beside `kubectl get -o yaml`: the memory does
-// not grow with the objects, but for a few bytes for each.
+// TestManyObjects takes backups of a kind with some objects and of one with ten times as many, beside `kubectl get -o
+// yaml`: the memory does not grow with the objects, but for a few bytes for each.
 func TestManyObjects(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "corollary")
 	if out, err := exec.CommandContext(

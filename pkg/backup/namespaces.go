@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/backup/contents"
 )
 
-// missingNamespaces plans the Namespaces that are not in the cluster: those of the archive are restored as its other objects, the rest is
-// created without labels and annotations.
+// missingNamespaces plans the Namespaces that are not in the cluster: those of the archive are restored as its other
+// objects, the rest is created without labels and annotations.
 func (p *pass) missingNamespaces(ctx context.Context) error {
 	plan := p.plan
 	plan.archived = map[string]types.UID{}
@@ -46,7 +46,8 @@ func (p *Plan) createNamespace(name string) {
 	}
 }
 
-// archivedNamespaces are those of the archive, but for one whose owner is in itself and could not be restored before it.
+// archivedNamespaces are those of the archive, but for one whose owner is in itself and could not be restored before
+// it.
 func (p *pass) archivedNamespaces() (map[string]types.UID, error) {
 	found := map[string]types.UID{}
 	for _, t := range p.kinds {
@@ -72,7 +73,8 @@ func (p *pass) archivedNamespaces() (map[string]types.UID, error) {
 	return found, nil
 }
 
-// waitsForNamespace reports whether an object is in a Namespace of the archive that is neither restored nor refused yet.
+// waitsForNamespace reports whether an object is in a Namespace of the archive that is neither restored nor refused
+// yet.
 func (p *pass) waitsForNamespace(t *target, u *unstructured.Unstructured) bool {
 	uid, ok := p.plan.archived[p.namespace(u.GetNamespace())]
 	return ok && t.Namespaced && p.now[uid] == "" && !p.refused[uid]

@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/backup/archive"
 )
 
-// A Namespace of the archive is restored with its labels and its owner, though objects in it come before it in the archive. One whose owner
-// is in itself is created first, without them.
+// A Namespace of the archive is restored with its labels and its owner, though objects in it come before it in the
+// archive. One whose owner is in itself is created first, without them.
 func TestRestoreOfNamespaces(t *testing.T) {
 	t.Parallel()
 	for _, owner := range []string{"default", "home"} {
@@ -58,8 +58,8 @@ func TestRestoreOfNamespaces(t *testing.T) {
 	}
 }
 
-// What is in an archived Namespace is restored though the Namespace itself is refused, because its owner is neither restored nor in the
-// cluster. The plan says the same, also of what waits for another object in it.
+// What is in an archived Namespace is restored though the Namespace itself is refused, because its owner is neither
+// restored nor in the cluster. The plan says the same, also of what waits for another object in it.
 func TestRestoreIntoARefusedNamespace(t *testing.T) {
 	t.Parallel()
 	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}

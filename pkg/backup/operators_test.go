@@ -226,8 +226,8 @@ func TestRestoreMovesNothingAwayFromItsOwner(t *testing.T) {
 	}
 }
 
-// racing makes Secrets with other values for shops that are not paused, before the client has the response of their creation; or, late,
-// changes those that are created.
+// racing makes Secrets with other values for shops that are not paused, before the client has the response of their
+// creation; or, late, changes those that are created.
 type racing struct {
 	*operated
 	next  http.RoundTripper
@@ -306,7 +306,8 @@ func TestRestoreIsNotOvertaken(t *testing.T) {
 	}
 }
 
-// Objects are restored with the names that the config has now: they are as the operator would have made them with these names.
+// Objects are restored with the names that the config has now: they are as the operator would have made them with these
+// names.
 func TestRestoreWithCurrentNames(t *testing.T) {
 	t.Parallel()
 	before, now := operatorWith("-1"), operatorWith("-2")

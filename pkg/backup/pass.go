@@ -33,9 +33,11 @@ type pass struct {
 	unfinished map[types.UID]int64
 	// older are the archived uids of objects that exist with a status, which is later than the archived one.
 	older map[types.UID]bool
-	// others are the archived uids of objects that an object of another owner, or of none, has replaced: no status records that one.
+	// others are the archived uids of objects that an object of another owner, or of none, has replaced: no status records
+	// that one.
 	others map[types.UID]bool
-	// refused are the archived uids of objects that were given up; waiting counts those that wait for an owner or a Namespace.
+	// refused are the archived uids of objects that were given up; waiting counts those that wait for an owner or a
+	// Namespace.
 	refused  map[types.UID]bool
 	waiting  int
 	progress bool
@@ -51,7 +53,8 @@ func (r *Restore) newPass(plan *Plan, result *Result) *pass {
 		lookups: map[string]types.UID{}, unknownFinalizers: map[[2]string]int{}}
 }
 
-// rounds goes through all files until no object waits for its owner or Namespace any more, or none of them can be helped.
+// rounds goes through all files until no object waits for its owner or Namespace any more, or none of them can be
+// helped.
 func (p *pass) rounds(ctx context.Context) error {
 	for {
 		p.waiting, p.progress = 0, false
@@ -199,7 +202,8 @@ func (p *pass) create(ctx context.Context, t *target, u, want *unstructured.Unst
 	return nil
 }
 
-// expected is how an object is expected to be that exists as live: paused, if a restore that was interrupted has made it so.
+// expected is how an object is expected to be that exists as live: paused, if a restore that was interrupted has made
+// it so.
 func (p *pass) expected(t *target, live, want *unstructured.Unstructured, unfinished bool) *unstructured.Unstructured {
 	if !unfinished {
 		return want

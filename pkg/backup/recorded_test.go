@@ -17,8 +17,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/backup/archive"
 )
 
-// A namespace that a status names and that may not be listed does not keep the rest from being written: anybody may have
-// written the status.
+// A namespace that a status names and that may not be listed does not keep the rest from being written: anybody may
+// have written the status.
 func TestRecordedNamespaceIsForbidden(t *testing.T) {
 	t.Parallel()
 	const thing = `{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t", "uid": "1"}, "spec": {}}`

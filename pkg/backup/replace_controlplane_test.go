@@ -14,8 +14,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/backup"
 )
 
-// An object that exists and is not as in the backup is replaced, and keeps what the API server and controllers generated for it: most of
-// that cannot be changed.
+// An object that exists and is not as in the backup is replaced, and keeps what the API server and controllers
+// generated for it: most of that cannot be changed.
 func TestReplaceKeepsWhatIsGenerated(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -34,13 +34,14 @@ const (
 	Replace = "replace" // update it
 )
 
-// Restore brings the objects of an archive back. It can be run again after an interruption: what is as in the backup is left alone, and
-// what has this field manager is not finished.
+// Restore brings the objects of an archive back. It can be run again after an interruption: what is as in the backup is
+// left alone, and what has this field manager is not finished.
 type Restore struct {
 	Client    dynamic.Interface
 	Discovery discovery.ServerResourcesInterface
 	Archive   *archive.Archive
-	// Operators are those of the cluster: objects are restored with their names, whatever they were when the backup was taken.
+	// Operators are those of the cluster: objects are restored with their names, whatever they were when the backup was
+	// taken.
 	Operators []archive.Operator
 	// NoPause leaves upstreams unpaused until the end: no operator is running.
 	NoPause    bool
@@ -49,7 +50,8 @@ type Restore struct {
 	Namespaces map[string]string
 	// FieldManager owns what is not finished, and nothing at the end: managedFields are restored.
 	FieldManager string
-	// Converter is the conversion of a kind, for managedFields of versions that the cluster does not have; nil if none is known.
+	// Converter is the conversion of a kind, for managedFields of versions that the cluster does not have; nil if none is
+	// known.
 	Converter func(*apiextensionsv1.CustomResourceDefinition) *convert.Converter
 	// DryRun has Run ask the API server for every write as a dry run.
 	DryRun bool
@@ -81,7 +83,8 @@ type Plan struct {
 
 	// missing are the archived uids of the objects that are not in the cluster.
 	missing map[types.UID]bool
-	// archived are the Namespaces of the archive that are not in the cluster, and have no owner in themselves. What is in one waits for it.
+	// archived are the Namespaces of the archive that are not in the cluster, and have no owner in themselves. What is in
+	// one waits for it.
 	archived map[string]types.UID
 }
 
@@ -109,7 +112,8 @@ func (p *Plan) Different() (n int) {
 // Result is what a restore has done.
 type Result struct {
 	Created, Replaced, Finished int
-	// Refused are objects that could not be restored, Changed those that the API server stored in another way than they were sent.
+	// Refused are objects that could not be restored, Changed those that the API server stored in another way than they
+	// were sent.
 	Refused, Changed []Problem
 	Unknown          []Unknown // of a dry run
 	// Guessed are objects with managedFields of a version that the cluster does not have, and that nothing converts.
@@ -252,7 +256,8 @@ func (r *Restore) Check(plan *Plan) error {
 	return nil
 }
 
-// Run does what the plan says, or as a dry run asks the API server whether it would. It goes on past objects that are refused.
+// Run does what the plan says, or as a dry run asks the API server whether it would. It goes on past objects that are
+// refused.
 func (r *Restore) Run(ctx context.Context, plan *Plan) (*Result, error) {
 	result := &Result{}
 	if err := r.Check(plan); err != nil {
@@ -285,7 +290,8 @@ func typed(u *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinit
 	return crd, nil
 }
 
-// keepsFields returns an error where the API server would drop fields of a version: it stores another one, and nothing converts.
+// keepsFields returns an error where the API server would drop fields of a version: it stores another one, and nothing
+// converts.
 func keepsFields(u *unstructured.Unstructured, version string) error {
 	crd, err := typed(u)
 	if err != nil {

@@ -41,7 +41,8 @@ func (e RightsError) Error() string {
 	return "rights are missing: " + strings.Join(e, "; ") + ": grant them with a Role or ClusterRole"
 }
 
-// rightsError returns a RightsError, or nil if the user has all rights. A right in all namespaces is asked for before one in some.
+// rightsError returns a RightsError, or nil if the user has all rights. A right in all namespaces is asked for before
+// one in some.
 func rightsError(ctx context.Context, client dynamic.Interface, rights []right) error {
 	var missing RightsError
 	allowed := map[right]bool{}
@@ -74,7 +75,8 @@ func rightsError(ctx context.Context, client dynamic.Interface, rights []right) 
 	return missing
 }
 
-// allows asks whether the user has a right. If the API server does not answer such questions, the requests themselves will tell.
+// allows asks whether the user has a right. If the API server does not answer such questions, the requests themselves
+// will tell.
 func allows(ctx context.Context, client dynamic.Interface, r right) (bool, error) {
 	attributes := map[string]any{"verb": r.verb, "group": r.resource.Group, "resource": r.resource.Resource,
 		"subresource": r.subresource, "namespace": r.namespace}

@@ -37,7 +37,8 @@ func without(rights []string, tell func(lacking string, left []string)) {
 	}
 }
 
-// A user with the rights that docs/backup.md lists for `backup` can take a backup; without one of them the error names it.
+// A user with the rights that docs/backup.md lists for `backup` can take a backup; without one of them the error names
+// it.
 func TestRightsOfBackup(t *testing.T) {
 	t.Parallel()
 	w := worldOn(t)
@@ -56,7 +57,8 @@ func TestRightsOfBackup(t *testing.T) {
 	w.deleteAll(false)
 }
 
-// A user with the rights that docs/backup.md lists for `restore` can restore; without one of them nothing is written, and the error names it.
+// A user with the rights that docs/backup.md lists for `restore` can restore; without one of them nothing is written,
+// and the error names it.
 func TestRightsOfRestore(t *testing.T) {
 	t.Parallel()
 	w := worldOn(t)

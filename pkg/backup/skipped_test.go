@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/backup"
 )
 
-// A restored status records an object that stays as it is only if that names its owner: an operator takes what is recorded for its own,
-// and deletes it with the upstream.
+// A restored status records an object that stays as it is only if that names its owner: an operator takes what is
+// recorded for its own, and deletes it with the upstream.
 func TestRestoreRecordsNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -18,7 +18,8 @@ import (
 )
 
 // checkTaken refuses to replace an object of another owner: one that exists, and that the object does not get from the
-// backup. Where the object names no owner, the archived one counts, if it exists and the object is restored for another one.
+// backup. Where the object names no owner, the archived one counts, if it exists and the object is restored for another
+// one.
 func (p *pass) checkTaken(ctx context.Context, u, want, existing *unstructured.Unstructured) error {
 	operators := p.everyOperator()
 	held := contents.Owners(existing, operators)
@@ -41,8 +42,8 @@ func (p *pass) checkTaken(ctx context.Context, u, want, existing *unstructured.U
 	return p.checkUnknownMarks(want, existing)
 }
 
-// isOthers reports whether an object that exists names no owner of the object in the backup: neither as it is now, nor as it was, if it
-// is not restored elsewhere.
+// isOthers reports whether an object that exists names no owner of the object in the backup: neither as it is now, nor
+// as it was, if it is not restored elsewhere.
 func (p *pass) isOthers(u, want, existing *unstructured.Unstructured) bool {
 	operators := p.everyOperator()
 	before := slices.DeleteFunc(contents.Owners(u, operators), p.isMoved)
@@ -80,8 +81,8 @@ func (p *pass) exists(ctx context.Context, o contents.Owner) (bool, error) {
 
 var uidPattern = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// checkUnknownMarks refuses to replace an object with an owner that nobody can be asked about: a row of a database, or an upstream of an
-// operator that the restore does not know.
+// checkUnknownMarks refuses to replace an object with an owner that nobody can be asked about: a row of a database, or
+// an upstream of an operator that the restore does not know.
 func (p *pass) checkUnknownMarks(want, existing *unstructured.Unstructured) error {
 	annotations := existing.GetAnnotations()
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {

@@ -36,7 +36,8 @@ func release(u *unstructured.Unstructured) []operation {
 	return nil
 }
 
-// tellsWork reports whether the status of an object is worth restoring: that of a Pod that has not finished is the node's to say.
+// tellsWork reports whether the status of an object is worth restoring: that of a Pod that has not finished is the
+// node's to say.
 func tellsWork(u *unstructured.Unstructured) bool {
 	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
 	return u.GroupVersionKind().GroupKind() != contents.Pods || phase == "Succeeded" || phase == "Failed"

@@ -33,8 +33,8 @@ var (
 
 const ownedBy, pausedBy = "example.com/owner", "example.com/paused"
 
-// world is a custom kind and two namespaces of one test. Things own ConfigMaps in their namespace by reference, and in the other one by
-// annotation.
+// world is a custom kind and two namespaces of one test. Things own ConfigMaps in their namespace by reference, and in
+// the other one by annotation.
 type world struct {
 	t         *testing.T
 	group     string

@@ -9,8 +9,8 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// clusterScoped lists the built-in kinds that have no namespace; every other built-in kind has one. A test compares the list
-// with discovery.
+// clusterScoped lists the built-in kinds that have no namespace; every other built-in kind has one. A test compares the
+// list with discovery.
 var clusterScoped = sets.New(
 	schema.GroupKind{Kind: "ComponentStatus"},
 	schema.GroupKind{Kind: "Namespace"},

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// immutable are the fields of built-in kinds that the API server does not let anybody change, each with everything below it but for
-// what follows with a minus.
+// immutable are the fields of built-in kinds that the API server does not let anybody change, each with everything
+// below it but for what follows with a minus.
 var immutable = map[schema.GroupKind]string{
 	{Group: "apps", Kind: "StatefulSet"}: "spec.volumeClaimTemplates spec.selector spec.serviceName " +
 		"spec.podManagementPolicy",
@@ -31,7 +31,8 @@ var immutable = map[schema.GroupKind]string{
 		"-spec.containers.image -spec.initContainers.image -spec.schedulingGates",
 }
 
-// Immutable returns the immutable field of a built-in kind that a field is, or is in; empty if it can be changed. Lists take no step.
+// Immutable returns the immutable field of a built-in kind that a field is, or is in; empty if it can be changed. Lists
+// take no step.
 func Immutable(kind schema.GroupKind, field []string) string {
 	found := ""
 	for entry := range strings.FieldsSeq(immutable[kind]) {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Sum is a digest of a JSON value: equal for values with the same canonical form, different for others (sha256 cut to 128 bits,
-// because users could search for collisions of a weaker digest). It is comparable. Other versions may use another form, so
-// store Text, which includes it.
+// Sum is a digest of a JSON value: equal for values with the same canonical form, different for others (sha256 cut to
+// 128 bits, because users could search for collisions of a weaker digest). It is comparable. Other versions may use
+// another form, so store Text, which includes it.
 type Sum [16]byte
 
 // sumForm is the version of a projection's digest. Change it with anything that changes the digest of an object.
@@ -29,8 +29,8 @@ func ParseSum(text string) (Sum, bool) {
 // String returns the sum as hexadecimal text.
 func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 
-// Digest returns the digest of a JSON value. Nulls in maps and the Go type of a number do not count: {"a": null} has the digest
-// of {}, 1.0 the one of 1. v may nest as deep as a JSON decoder allows.
+// Digest returns the digest of a JSON value. Nulls in maps and the Go type of a number do not count: {"a": null} has
+// the digest of {}, 1.0 the one of 1. v may nest as deep as a JSON decoder allows.
 func Digest(v any) Sum {
 	e := encoders.Get().(*Encoder)
 	defer e.release()

@@ -11,8 +11,9 @@ import (
 	"sync"
 )
 
-// Encoder writes JSON values as bytes that are different for different values: each value is a letter for its type and then its content,
-// strings with their length first, maps and lists with an end mark. Map keys are sorted, and nulls in maps count. It is ready for use.
+// Encoder writes JSON values as bytes that are different for different values: each value is a letter for its type and
+// then its content, strings with their length first, maps and lists with an end mark. Map keys are sorted, and nulls in
+// maps count. It is ready for use.
 type Encoder struct {
 	buf        []byte
 	todo       []pair // a stack: the remaining keys of each map that is being written

@@ -22,8 +22,8 @@ type ValueError struct {
 // Error returns "PATH: problem: how to fix it".
 func (e *ValueError) Error() string { return e.Path.String() + ": " + e.Problem + ": " + e.Fix }
 
-// Form returns a deep copy of obj in canonical form, which is hashed and applied. obj has JSON types, Go's other integer types or
-// json.Number. Form(Form(x)) equals Form(x), and obj is not changed. The error is a *ValueError.
+// Form returns a deep copy of obj in canonical form, which is hashed and applied. obj has JSON types, Go's other
+// integer types or json.Number. Form(Form(x)) equals Form(x), and obj is not changed. The error is a *ValueError.
 //
 //   - A null value in a map is removed: built-in kinds have none, and the API server refuses it in an apply. FormWithNulls keeps it,
 //     for kinds in which null can be a value. A null item of a list stays: removing it would move the items after it, and the API server
@@ -185,7 +185,8 @@ func isDigits(s string) bool {
 	return s != ""
 }
 
-// Integer returns f as int64 if that is the same number. The upper bound is exclusive: 2^63 is a float64 and not an int64.
+// Integer returns f as int64 if that is the same number. The upper bound is exclusive: 2^63 is a float64 and not an
+// int64.
 func Integer(f float64) (int64, bool) {
 	if f != math.Trunc(f) || f < math.MinInt64 || f >= math.MaxInt64 {
 		return 0, false

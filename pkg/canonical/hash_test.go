@@ -37,8 +37,8 @@ func TestHashFitsEverywhere(t *testing.T) {
 	}
 }
 
-// TestHashStaysTheSame: if the hash changed with a version of the program, every object of every cluster would look changed. To
-// change it on purpose, change the version prefix.
+// TestHashStaysTheSame: if the hash changed with a version of the program, every object of every cluster would look
+// changed. To change it on purpose, change the version prefix.
 func TestHashStaysTheSame(t *testing.T) {
 	obj := map[string]any{
 		"b": []any{"x", int64(1), 1.5, true, nil, map[string]any{}}, "a": "ü", "c": map[string]any{"z": int64(-1), "y": []any{}},

@@ -23,7 +23,8 @@ type loaded struct {
 	problems  config.Errors
 }
 
-// FindNearest returns the way from a directory, given by its absolute path, to the nearest one upward that has NearestConfig.
+// FindNearest returns the way from a directory, given by its absolute path, to the nearest one upward that has
+// NearestConfig.
 func FindNearest(dir string) (up string, found bool) {
 	for at, up := dir, "."; ; at, up = filepath.Dir(at), filepath.Join(up, "..") {
 		if _, err := os.Stat(filepath.Join(at, NearestConfig)); err == nil {

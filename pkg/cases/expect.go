@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// restrictToExpected returns the result, restricted to what the expectation names: the case passes if they are equal; else it is the new
-// expectation. An empty expectation is replaced by the whole result.
+// restrictToExpected returns the result, restricted to what the expectation names: the case passes if they are equal;
+// else it is the new expectation. An empty expectation is replaced by the whole result.
 func (c *testCase) restrictToExpected(out result) map[string]any {
 	tree, brief := out.tree, out.brief()
 	if len(c.expect) == 0 {
@@ -42,7 +42,8 @@ func (c *testCase) restrictToExpected(out result) map[string]any {
 	return got
 }
 
-// brief returns the result without what adds nothing: that nothing was done, and the identifiers of downstreams in the status.
+// brief returns the result without what adds nothing: that nothing was done, and the identifiers of downstreams in the
+// status.
 func (out result) brief() map[string]any {
 	brief := maps.Clone(out.tree)
 	downstreams, _ := brief["downstreams"].(map[string]any)
@@ -86,7 +87,8 @@ func narrowMap(key string, want map[string]any, have any) any {
 	return out
 }
 
-// narrowDownstream restricts a downstream to what is expected. Its document is compared as a whole, its fields one by one.
+// narrowDownstream restricts a downstream to what is expected. Its document is compared as a whole, its fields one by
+// one.
 func narrowDownstream(want, have map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, wanted := range want {

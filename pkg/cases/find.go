@@ -20,7 +20,8 @@ var (
 	headKind    = regexp.MustCompile(`(?m)^["']?kind["']?:[ \t]*["']?([^\s"']+)`)
 )
 
-// Find returns the case files among files and below directories, sorted by name. It skips folders whose name begins with a dot.
+// Find returns the case files among files and below directories, sorted by name. It skips folders whose name begins
+// with a dot.
 func Find(args []string) ([]string, error) {
 	var paths []string
 	var errs []error

@@ -14,8 +14,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
-// caseKinds are the kinds of a case: those of files, the built-in ones, those that a config describes, and those in a config that no file
-// defines, which can store anything.
+// caseKinds are the kinds of a case: those of files, the built-in ones, those that a config describes, and those in a
+// config that no file defines, which can store anything.
 type caseKinds struct {
 	kinds.Source
 	assumed map[schema.GroupVersionKind]*kinds.Kind
@@ -39,8 +39,8 @@ func readKinds(files []string) (*caseKinds, error) {
 	return k, nil
 }
 
-// describe adds the kinds that configs describe and no file defines. Objects that break the rules of a config can be stored, since there
-// may// be such from before the rules.
+// describe adds the kinds that configs describe and no file defines. Objects that break the rules of a config can be
+// stored, since there may// be such from before the rules.
 func (k *caseKinds) describe(files []*load.File) {
 	for _, d := range compile.DescribedKinds(files) {
 		if _, err := k.Source.Kind(d.GVK); errors.Is(err, kinds.ErrUnknown) {
@@ -50,8 +50,8 @@ func (k *caseKinds) describe(files []*load.File) {
 	k.Source = compile.WithDescribed(files, k.Source)
 }
 
-// simplify removes from a definition what the in-memory cluster does not support and no case needs: an object is read at the
-// version that it was written at, and by its name.
+// simplify removes from a definition what the in-memory cluster does not support and no case needs: an object is read
+// at the version that it was written at, and by its name.
 func simplify(definition *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(definition.Object, "spec", "conversion")
 	versions, _, _ := unstructured.NestedFieldNoCopy(definition.Object, "spec", "versions")

@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-// NewText returns the text of a case without expectations: --update adds them. config and crds are paths relative to its file,
-// upstream is the custom resource as YAML, and reason is a sentence that says what the case tests.
+// NewText returns the text of a case without expectations: --update adds them. config and crds are paths relative to
+// its file, upstream is the custom resource as YAML, and reason is a sentence that says what the case tests.
 func NewText(reason, config string, crds []string, upstream []byte) []byte {
 	var out strings.Builder
 	for line := range strings.Lines(strings.TrimSpace(reason) + "\n") {

@@ -56,8 +56,8 @@ func (w *caseRun) putLive(ctx context.Context, e liveEntry) error {
 	return nil
 }
 
-// applyDownstream makes the reconciler create the applied object of an entry. It returns its downstream and what the status
-// records of it.
+// applyDownstream makes the reconciler create the applied object of an entry. It returns its downstream and what the
+// status records of it.
 func (w *caseRun) applyDownstream(ctx context.Context, e liveEntry) (*desired.Downstream, *status.Recorded, error) {
 	then, err := w.putUpstream(patched(w.upstream, e.upstream))
 	if err != nil {

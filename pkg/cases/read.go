@@ -17,8 +17,8 @@ import (
 // Kind is the kind of a case file; its apiVersion is that of configs.
 const Kind = "Case"
 
-// testCase is one case, as in its file: a file is one YAML document, with the objects before the reconcile, and under expect
-// the result.
+// testCase is one case, as in its file: a file is one YAML document, with the objects before the reconcile, and under
+// expect the result.
 type testCase struct {
 	path string // of the file
 	text []byte

@@ -12,8 +12,8 @@ import (
 
 // Runner runs cases. It is not safe for concurrent use: configs are compiled once for all.
 type Runner struct {
-	// Configs are files and directories with the configs for cases that name none; if there are none, the config is the nearest
-	// file called NearestConfig, from the folder of the case upward.
+	// Configs are files and directories with the configs for cases that name none; if there are none, the config is the
+	// nearest file called NearestConfig, from the folder of the case upward.
 	Configs []string
 	// CRDs are files and directories with the definitions for cases that name none.
 	CRDs []string
@@ -75,8 +75,8 @@ func (r *Runner) run(ctx context.Context, c *testCase, v *Verdict) {
 	}
 }
 
-// compared returns what differs from the expectation. An empty expectation always fails; if there are errors, they are the
-// difference.
+// compared returns what differs from the expectation. An empty expectation always fails; if there are errors, they are
+// the difference.
 func (c *testCase) compared(got map[string]any, w treeWriter) ([]Difference, error) {
 	if len(c.expect) == 0 && !c.hasUnexpectedErrors(got) {
 		return nil, c.errorAt("expect", "expect is empty: write an expectation, or use --update to write the result")
@@ -84,8 +84,8 @@ func (c *testCase) compared(got map[string]any, w treeWriter) ([]Difference, err
 	return c.differences(got, w)
 }
 
-// hasUnexpectedErrors reports whether the result has errors that the case does not expect. They are never written: a temporary
-// error in a config would replace every expectation.
+// hasUnexpectedErrors reports whether the result has errors that the case does not expect. They are never written: a
+// temporary error in a config would replace every expectation.
 func (c *testCase) hasUnexpectedErrors(got map[string]any) bool {
 	_, asked := c.expect["errors"]
 	_, wrong := got["errors"]
@@ -103,8 +103,8 @@ func (c *testCase) update(got map[string]any, w treeWriter) (bool, error) {
 	return err == nil, err
 }
 
-// configs loads and compiles the configs of a case, once for all cases with the same ones. It returns an error for a mistake in
-// the case, not in the configs.
+// configs loads and compiles the configs of a case, once for all cases with the same ones. It returns an error for a
+// mistake in the case, not in the configs.
 func (r *Runner) configs(c *testCase) (*loaded, error) {
 	files, err := r.configFiles(c)
 	if err != nil {

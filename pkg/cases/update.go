@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-// updated returns the text of the case with the result as expectation. Everything else stays the same, including comments and
-// the parts of the expectation that are met.
+// updated returns the text of the case with the result as expectation. Everything else stays the same, including
+// comments and the parts of the expectation that are met.
 func (c *testCase) updated(got map[string]any, w treeWriter) ([]byte, error) {
 	e := &editor{treeWriter: w, lines: strings.SplitAfter(string(c.text), "\n")}
 	k, v := child(c.root, "expect")
@@ -75,8 +75,8 @@ func (e *editor) text() string {
 	return strings.Join(lines, "")
 }
 
-// between calls visit with each key of a block and its last line: before the next key, or at the end of the block, without empty
-// lines and comments that belong to what follows.
+// between calls visit with each key of a block and its last line: before the next key, or at the end of the block,
+// without empty lines and comments that belong to what follows.
 func (e *editor) between(node *yaml.Node, visit func(key *yaml.Node, stop int), end int) {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, stop := node.Content[i], end

@@ -102,8 +102,8 @@ func yamlKey(key string) string {
 	return strings.TrimSuffix(string(text), " \"\"\n")
 }
 
-// encodePlain writes a key and a value of the user as render does: with sorted keys, and as JSON what YAML cannot represent
-// safely.
+// encodePlain writes a key and a value of the user as render does: with sorted keys, and as JSON what YAML cannot
+// represent safely.
 func encodePlain(key string, value any) (string, error) {
 	entry := map[string]any{key: value}
 	text, err := sigsyaml.Marshal(entry)

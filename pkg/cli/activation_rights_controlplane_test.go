@@ -36,8 +36,8 @@ func documentedRole(t *testing.T) *rbacv1.Role {
 	return role
 }
 
-// holderOfLease is an account in the cluster with the Lease, with the rights that the page names, but for some verbs. It returns the
-// directory of an activation that uses it, and the user's name.
+// holderOfLease is an account in the cluster with the Lease, with the rights that the page names, but for some verbs.
+// It returns the directory of an activation that uses it, and the user's name.
 func holderOfLease(t *testing.T, ns string, without ...string) (dir, user string) {
 	t.Helper()
 	role := documentedRole(t)
@@ -95,7 +95,8 @@ func (l *logged) count(text string) int {
 	return strings.Count(l.text.String(), text)
 }
 
-// TestRightsOfTheLock: the rights that the page names are enough and all needed, to take, keep, watch, hand over and release the lock.
+// TestRightsOfTheLock: the rights that the page names are enough and all needed, to take, keep, watch, hand over and
+// release the lock.
 func TestRightsOfTheLock(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
@@ -225,8 +226,8 @@ conventions:
 status: {enabled: false}
 `
 
-// TestStandbyConverts: each cluster has definitions and stored objects of its own, so a standby serves and publishes its conversion,
-// and migrates. Its operator writes nothing until the cluster is active.
+// TestStandbyConverts: each cluster has definitions and stored objects of its own, so a standby serves and publishes
+// its conversion, and migrates. Its operator writes nothing until the cluster is active.
 func TestStandbyConverts(t *testing.T) {
 	t.Parallel()
 	c := newCronTabs(t)

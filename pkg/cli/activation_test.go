@@ -85,7 +85,8 @@ func probes(t *testing.T, dir, rounds string, wanted int, texts ...string) {
 	}
 }
 
-// TestActivationProbe: times that do not fit make the command fail, and a lock that does not exist yet is measured, too.
+// TestActivationProbe: times that do not fit make the command fail, and a lock that does not exist yet is measured,
+// too.
 func TestActivationProbe(t *testing.T) {
 	t.Parallel()
 	dir := activationFile(t, memory(t), "leaseDuration: 2h\nrenewDeadline: 1h\nretryPeriod: 49m\n")
@@ -173,8 +174,8 @@ func (f *following) write(t *testing.T, dir string) {
 	}
 }
 
-// TestTwoActivations: two operators in one process follow two activations with other times. Losing one stops its operator alone, in its own
-// time; the other one goes on with the token that it has.
+// TestTwoActivations: two operators in one process follow two activations with other times. Losing one stops its
+// operator alone, in its own time; the other one goes on with the token that it has.
 func TestTwoActivations(t *testing.T) {
 	t.Parallel()
 	memory(t)
@@ -230,8 +231,8 @@ func TestTwoActivations(t *testing.T) {
 	}
 }
 
-// TestActivationExit: with onLost: Exit the process ends when the lock is taken away or handed over, says why, and has written nothing
-// since. Its metrics say that it is active. The identity comes from the environment.
+// TestActivationExit: with onLost: Exit the process ends when the lock is taken away or handed over, says why, and has
+// written nothing since. Its metrics say that it is active. The identity comes from the environment.
 func TestActivationExit(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

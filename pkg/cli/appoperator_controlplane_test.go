@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// An operator reads v1 while clients write v1beta1; then v1 is stored, the objects are migrated, and v1beta1 goes. The Deployment stays
-// the same object through all of it.
+// An operator reads v1 while clients write v1beta1; then v1 is stored, the objects are migrated, and v1beta1 goes. The
+// Deployment stays the same object through all of it.
 func TestAppoperatorChangesItsVersion(t *testing.T) {
 	t.Parallel()
 	ns, group, dir := testkit.Namespace(t), testkit.Unique(t)+".example.com", t.TempDir()

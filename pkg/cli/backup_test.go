@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// backedUp makes a config, an upstream, and what follows from it: a copy in another namespace, which an annotation says is owned, and a
-// Secret. It returns the config's file.
+// backedUp makes a config, an upstream, and what follows from it: a copy in another namespace, which an annotation says
+// is owned, and a Secret. It returns the config's file.
 func backedUp(t *testing.T, ns, other, conventions string) string {
 	t.Helper()
 	owner := testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: site, labels: {example.com/site: a}}, data: {k: v}}")
@@ -37,8 +37,8 @@ func backedUp(t *testing.T, ns, other, conventions string) string {
 	return file
 }
 
-// TestBackupAndRestore: what follows from the upstreams is written and nothing else, Secrets only when asked for, and all comes back with
-// the owner's new uid.
+// TestBackupAndRestore: what follows from the upstreams is written and nothing else, Secrets only when asked for, and
+// all comes back with the owner's new uid.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	ns, other := memory(t), testkit.Namespace(t)
@@ -102,7 +102,8 @@ func TestBackupAndRestore(t *testing.T) {
 	expect(t, 0, "secrets: 1 left out, encrypted: add --age-identity", "restore", all)
 }
 
-// TestRestoreNeedsAPause: beside an operator that cannot be paused nothing is restored, unless someone says that it does not run.
+// TestRestoreNeedsAPause: beside an operator that cannot be paused nothing is restored, unless someone says that it
+// does not run.
 func TestRestoreNeedsAPause(t *testing.T) {
 	t.Parallel()
 	ns, other := memory(t), testkit.Namespace(t)
@@ -114,8 +115,8 @@ func TestRestoreNeedsAPause(t *testing.T) {
 	expect(t, 0, "configmaps: 1 equal\n", "restore", path, "--no-pause")
 }
 
-// A backup with Secrets brings random values back, and the operator keeps them; one without says what is lost. Objects of others are in
-// neither.
+// A backup with Secrets brings random values back, and the operator keeps them; one without says what is lost. Objects
+// of others are in neither.
 func TestBackupOfRandomValues(t *testing.T) {
 	t.Parallel()
 	ns := memory(t)

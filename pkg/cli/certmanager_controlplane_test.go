@@ -132,8 +132,8 @@ func (i *issued) serves(before *x509.Certificate) *x509.Certificate {
 	return leaf
 }
 
-// TestCertManager: the webhook serves the certificates that cert-manager issues, and no read fails while they are renewed, whether its
-// cainjector or run writes caBundle. Corollary never writes the Secret.
+// TestCertManager: the webhook serves the certificates that cert-manager issues, and no read fails while they are
+// renewed, whether its cainjector or run writes caBundle. Corollary never writes the Secret.
 func TestCertManager(t *testing.T) {
 	t.Parallel()
 	startCertManager(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestConfirmContinuesARollout: the next process, with another config, is not ready while its change waits, while the previous
-// process is still the leader. After a confirmation it is ready and takes over.
+// TestConfirmContinuesARollout: the next process, with another config, is not ready while its change waits, while the
+// previous process is still the leader. After a confirmation it is ready and takes over.
 func TestConfirmContinuesARollout(t *testing.T) {
 	t.Parallel()
 	ns, health := memory(t), testkit.FreeAddress(t)

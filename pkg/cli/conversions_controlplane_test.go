@@ -24,8 +24,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestRunServesConversions: what is proven is served and published, put back after someone has changed it, and the same after a
-// restart.
+// TestRunServesConversions: what is proven is served and published, put back after someone has changed it, and the same
+// after a restart.
 func TestRunServesConversions(t *testing.T) {
 	t.Parallel()
 	c := newCronTabs(t)
@@ -79,8 +79,9 @@ func TestRunServesConversions(t *testing.T) {
 	c.eventuallyReads(t, "a", "map[host:example.com port:80]")
 }
 
-// TestUnprovenIsServedAfterRestart: what was proven and served is served by a process that starts after the schema has changed so that the
-// proof fails, or the rules do not fit it any more. Next to one that converts, such a process does not become ready.
+// TestUnprovenIsServedAfterRestart: what was proven and served is served by a process that starts after the schema has
+// changed so that the proof fails, or the rules do not fit it any more. Next to one that converts, such a process does
+// not become ready.
 func TestUnprovenIsServedAfterRestart(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -140,9 +141,9 @@ func statusOf(url string) int {
 	return response.StatusCode
 }
 
-// TestConversionsSurviveTheirReplicas: while objects are read and written in another version than they are stored in, one of two replicas
-// after the other ends and comes back, as in a rollout. No request fails. If one is killed, only those fail that were sent to it: the API
-// server does not ask again. The balancer plays the part of the Service.
+// TestConversionsSurviveTheirReplicas: while objects are read and written in another version than they are stored in,
+// one of two replicas after the other ends and comes back, as in a rollout. No request fails. If one is killed, only
+// those fail that were sent to it: the API server does not ask again. The balancer plays the part of the Service.
 func TestConversionsSurviveTheirReplicas(t *testing.T) {
 	t.Parallel()
 	c := newCronTabs(t)
@@ -286,7 +287,8 @@ func (c *cronTabs) reading(t *testing.T, name string) (stop func() []error) {
 	}
 }
 
-// connect connects to the webhook as an API server with the caBundle of the definition does, and returns the certificate.
+// connect connects to the webhook as an API server with the caBundle of the definition does, and returns the
+// certificate.
 func (v *verified) connect() *x509.Certificate {
 	v.t.Helper()
 	crd := testkit.Get(v.t, definitions, "", "crontabs."+v.group)
@@ -312,8 +314,8 @@ func (v *verified) authorities() int {
 	return len(list)
 }
 
-// TestSecretIsLost: if someone deletes or empties the Secret of the certificate, a new certificate is made and no read fails: the previous
-// one is served until API servers trust the new one.
+// TestSecretIsLost: if someone deletes or empties the Secret of the certificate, a new certificate is made and no read
+// fails: the previous one is served until API servers trust the new one.
 func TestSecretIsLost(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -363,8 +365,8 @@ func TestSecretIsLost(t *testing.T) {
 	}
 }
 
-// TestReadOnlySecretIsLost: if someone else keeps the Secret, its loss is logged, and the process serves what it has. Without one it
-// serves nothing until there is one.
+// TestReadOnlySecretIsLost: if someone else keeps the Secret, its loss is logged, and the process serves what it has.
+// Without one it serves nothing until there is one.
 func TestReadOnlySecretIsLost(t *testing.T) {
 	t.Parallel()
 	v := newWebhook(t)

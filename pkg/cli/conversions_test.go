@@ -21,7 +21,8 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// cronTabs is a kind in a group of its own whose spec.hostPort became spec.host and spec.port, with a conversion and its certificate.
+// cronTabs is a kind in a group of its own whose spec.hostPort became spec.host and spec.port, with a conversion and
+// its certificate.
 type cronTabs struct {
 	ns, group, dir string
 	user           *rest.Config
@@ -149,7 +150,8 @@ func (c *cronTabs) eventuallyPublished(t *testing.T, address string) {
 	})
 }
 
-// eventuallyReads waits until the API server, which takes a second to follow a changed definition, converts an object to v1.
+// eventuallyReads waits until the API server, which takes a second to follow a changed definition, converts an object
+// to v1.
 func (c *cronTabs) eventuallyReads(t *testing.T, name, want string) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() (bool, string) {

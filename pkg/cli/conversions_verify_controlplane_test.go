@@ -129,7 +129,8 @@ func (v *verified) eventuallyRecorded(says string) {
 	})
 }
 
-// TestRunVerifies: with publish: Verify, run says what differs and writes nothing to the definition, which it has no right to either.
+// TestRunVerifies: with publish: Verify, run says what differs and writes nothing to the definition, which it has no
+// right to either.
 func TestRunVerifies(t *testing.T) {
 	t.Parallel()
 	v := newVerified(t)
@@ -210,7 +211,8 @@ func authority(t *testing.T) []byte {
 	return text
 }
 
-// TestConversionInGetAndWhy: both commands say whether the definition has the conversion of the config, and who has written it.
+// TestConversionInGetAndWhy: both commands say whether the definition has the conversion of the config, and who has
+// written it.
 func TestConversionInGetAndWhy(t *testing.T) {
 	t.Parallel()
 	eventually := func(v *verified, want string) {

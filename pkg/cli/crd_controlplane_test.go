@@ -13,7 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestCRDDiffOfTheCluster: the cluster knows in which versions objects are stored. What is breaking about those the API server refuses.
+// TestCRDDiffOfTheCluster: the cluster knows in which versions objects are stored. What is breaking about those the API
+// server refuses.
 func TestCRDDiffOfTheCluster(t *testing.T) {
 	connected(t)
 	group := testkit.Unique(t) + ".example.com"

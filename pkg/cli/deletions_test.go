@@ -8,8 +8,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestRunOnlyDeletes: with no config but a broken one, upstreams that are being deleted are cleaned up after, readiness says
-// that nothing else is done, and the fixed file is put to work.
+// TestRunOnlyDeletes: with no config but a broken one, upstreams that are being deleted are cleaned up after, readiness
+// says that nothing else is done, and the fixed file is put to work.
 func TestRunOnlyDeletes(t *testing.T) {
 	t.Parallel()
 	ns, health := memory(t), testkit.FreeAddress(t)

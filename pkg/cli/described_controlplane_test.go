@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// TestInstallCRDs: the definition of a described kind is applied, the API server enforces what the config says, and the operator works
-// without rights to definitions once it is there.
+// TestInstallCRDs: the definition of a described kind is applied, the API server enforces what the config says, and the
+// operator works without rights to definitions once it is there.
 func TestInstallCRDs(t *testing.T) {
 	t.Parallel()
 	ns, d := testkit.Namespace(t), describe(t)

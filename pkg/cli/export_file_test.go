@@ -39,7 +39,8 @@ func exported(t *testing.T, file, query string) string {
 	return text.String
 }
 
-// An export has every upstream with its downstreams and conditions. With -w it follows them; a file that is something else stays.
+// An export has every upstream with its downstreams and conditions. With -w it follows them; a file that is something
+// else stays.
 func TestExport(t *testing.T) {
 	ns := memory(t)
 	t.Chdir(t.TempDir())

@@ -19,8 +19,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli"
 )
 
-// TestFlowSchemas: by what the API server says of each request, those of a process and of the account of an operator are put where
-// the printed objects want them, and those of another account are not.
+// TestFlowSchemas: by what the API server says of each request, those of a process and of the account of an operator
+// are put where the printed objects want them, and those of another account are not.
 func TestFlowSchemas(t *testing.T) {
 	ns := testkit.Namespace(t)
 	config := read(t, operatorFile)

@@ -67,15 +67,15 @@ func (g *gitOps) chart() string {
 	return dir
 }
 
-// Whoever applies the definition without spec.conversion leaves alone what run has published, and once run has ended, anybody can
-// remove it: nothing of it stays behind that would block that.
+// Whoever applies the definition without spec.conversion leaves alone what run has published, and once run has ended,
+// anybody can remove it: nothing of it stays behind that would block that.
 func TestGitOps(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name  string
 		apply func(g *gitOps) error
-		// diff fails if there are differences. Argo CD compares in these two ways: by what was applied last, and by a dry run of the
-		// API server.
+		// diff fails if there are differences. Argo CD compares in these two ways: by what was applied last, and by a dry run
+		// of the API server.
 		diff func(g *gitOps) error
 	}{
 		{"kubectl apply", func(g *gitOps) error { return g.tool("kubectl", "apply", "-f", g.manifest) },

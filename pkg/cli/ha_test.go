@@ -45,7 +45,8 @@ func (p *pair) addStandby(t *testing.T) {
 	p.standby = startMember(t, testkit.Config(t), p.ns, "second", nextElection...)
 }
 
-// ready waits until both do what they are for. On a very busy machine the leader may not renew its Lease in time, and have ended.
+// ready waits until both do what they are for. On a very busy machine the leader may not renew its Lease in time, and
+// have ended.
 func (p *pair) ready(t *testing.T) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() (bool, string) {
@@ -74,8 +75,8 @@ func startPair(t *testing.T, election []string) *pair {
 	return p
 }
 
-// TestStandbyTakesOver from a leader that was killed when that one's Lease runs out, and from one that was stopped at once:
-// either is later by more than a test's patience if it goes by anything else.
+// TestStandbyTakesOver from a leader that was killed when that one's Lease runs out, and from one that was stopped at
+// once: either is later by more than a test's patience if it goes by anything else.
 func TestStandbyTakesOver(t *testing.T) {
 	t.Parallel()
 	memory(t)
@@ -233,8 +234,8 @@ func (l *line) carry(from, to net.Conn) {
 	}
 }
 
-// TestLeaderThatIsCutOff from the API server stops writing at its deadline and ends; another one goes on. What was on its
-// way when the line broke may arrive when it is whole again: nobody can call that back. It is only what workers had
+// TestLeaderThatIsCutOff from the API server stops writing at its deadline and ends; another one goes on. What was on
+// its way when the line broke may arrive when it is whole again: nobody can call that back. It is only what workers had
 // in their hands, and it is fixed.
 func TestLeaderThatIsCutOff(t *testing.T) {
 	t.Parallel()
@@ -297,8 +298,8 @@ func allMatch(t *testing.T, ns string) {
 	})
 }
 
-// TestFrozenLeaderWritesNothing: leaders at work are frozen in the midst of a burst, others take over, and the first ones
-// go on. None of them writes anything any more: they see who leads, and end.
+// TestFrozenLeaderWritesNothing: leaders at work are frozen in the midst of a burst, others take over, and the first
+// ones go on. None of them writes anything any more: they see who leads, and end.
 func TestFrozenLeaderWritesNothing(t *testing.T) {
 	t.Parallel()
 	memory(t)

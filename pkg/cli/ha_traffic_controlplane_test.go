@@ -30,8 +30,8 @@ import (
 // resting is how many Widgets nobody touches, and how many ConfigMaps the rival writes over, each once.
 const resting = 60
 
-// traffic makes Widgets, changes some, and writes over ConfigMaps of others. It remembers when each of that was, when it was
-// acted on, and how often each ConfigMap was written.
+// traffic makes Widgets, changes some, and writes over ConfigMaps of others. It remembers when each of that was, when
+// it was acted on, and how often each ConfigMap was written.
 type traffic struct {
 	ns     string
 	cancel context.CancelFunc
@@ -99,7 +99,8 @@ func followHolders(t *testing.T, ns string) *holders {
 	return h
 }
 
-// check fails unless whoever took the Lease was handed it, until the last one has it: one that had run out went from holder to holder.
+// check fails unless whoever took the Lease was handed it, until the last one has it: one that had run out went from
+// holder to holder.
 func (h *holders) check(t *testing.T, last string) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() (bool, string) {
@@ -124,7 +125,8 @@ func (w *traffic) stop() {
 	w.work.Wait()
 }
 
-// run does one thing after the other until stopped, and breaks none off. The color of a Widget is the number of its change.
+// run does one thing after the other until stopped, and breaks none off. The color of a Widget is the number of its
+// change.
 func (w *traffic) run(stopped <-chan struct{}, t *testing.T) error {
 	upstreams := testkit.Dynamic(t).Resource(widgets).Namespace(w.ns)
 	for i := 1; ; i++ {
@@ -225,7 +227,8 @@ func (w *traffic) check(t *testing.T) {
 		}
 	}
 	t.Logf("%d changes were acted on, that which waited longest (%s) after %s", w.acted, w.slowest, w.longest.Round(time.Millisecond))
-	// Far more than a busy machine needs, and far less than what waits for the next event or is looked at from time to time.
+	// Far more than a busy machine needs, and far less than what waits for the next event or is looked at from time to
+	// time.
 	if bound := testkit.Patient(patience / 2); w.longest > bound {
 		t.Errorf("%s waited for %s, more than %s", w.slowest, w.longest, bound)
 	}
@@ -271,8 +274,9 @@ func startReplica(t *testing.T, binary, ns, name string, election ...string) *me
 	return m
 }
 
-// TestRollingUpgrade from the previous version, while upstreams are made and changed and a rival writes over downstreams:
-// nothing is lost, nothing is done twice, what rests is left alone, and nothing waits for longer than a moment.
+// TestRollingUpgrade from the previous version, while upstreams are made and changed and a rival writes over
+// downstreams: nothing is lost, nothing is done twice, what rests is left alone, and nothing waits for longer than a
+// moment.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	self := must(os.Executable())(t)
@@ -308,8 +312,8 @@ func TestRollingUpgrade(t *testing.T) {
 	oneByOne(t, append(old, fresh...), begin)
 }
 
-// oneByOne checks that no two of the members wrote in the same time, that none wrote what rests, and that each ConfigMap
-// was created once.
+// oneByOne checks that no two of the members wrote in the same time, that none wrote what rests, and that each
+// ConfigMap was created once.
 func oneByOne(t *testing.T, members []*member, begin time.Time) {
 	t.Helper()
 	var ended time.Time

@@ -11,7 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestInitIsAccepted: what init writes is what an API server takes, and run makes of the sample what the manifests were.
+// TestInitIsAccepted: what init writes is what an API server takes, and run makes of the sample what the manifests
+// were.
 func TestInitIsAccepted(t *testing.T) {
 	ns := testkit.Namespace(t)
 	testkit.Apply(t, ns, manifests(ns+"-live"))

@@ -79,7 +79,8 @@ expect:
     pull: {state: Update, fields: {.metadata.labels.team: blue}}
 `
 
-// TestEveryKeyInEveryCommand checks that each command knows each key: what is made of it is shown where the command shows such things.
+// TestEveryKeyInEveryCommand checks that each command knows each key: what is made of it is shown where the command
+// shows such things.
 func TestEveryKeyInEveryCommand(t *testing.T) {
 	t.Parallel()
 	ns := memory(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// With migrate: Auto, run rewrites stored objects once the definition stores another version, under the rights that generate rbac derives.
-// Without a proof it does not.
+// With migrate: Auto, run rewrites stored objects once the definition stores another version, under the rights that
+// generate rbac derives. Without a proof it does not.
 func TestRunMigrates(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -82,9 +82,9 @@ func TestRunMigrates(t *testing.T) {
 	}
 }
 
-// TestMigrateConvertsManagers: who applied in an old version owns the same fields after a migration, by the names of the new version:
-// others are in conflict, and what the manager does not apply any more is removed. The API server does the same as long as it knows the old
-// version.
+// TestMigrateConvertsManagers: who applied in an old version owns the same fields after a migration, by the names of
+// the new version: others are in conflict, and what the manager does not apply any more is removed. The API server does
+// the same as long as it knows the old version.
 func TestMigrateConvertsManagers(t *testing.T) {
 	t.Parallel()
 	const example = "../../examples/conversions/crontab/"

@@ -18,8 +18,8 @@ func (m *mount) drop(name string) {
 	m.set("operator.yaml", m.files["operator.yaml"])
 }
 
-// TestRunWithoutTheBadOnes: at a start, a config with an error and two that conflict do not run, and the others do. Readiness
-// says which are missing, until they are fixed or gone.
+// TestRunWithoutTheBadOnes: at a start, a config with an error and two that conflict do not run, and the others do.
+// Readiness says which are missing, until they are fixed or gone.
 func TestRunWithoutTheBadOnes(t *testing.T) {
 	t.Parallel()
 	ns, health := memory(t), testkit.FreeAddress(t)

@@ -42,7 +42,8 @@ status:
 events: None
 `
 
-// TestPlanAgainstShowsWhatWasHeld: what the old config holds back and the new one carries out is in plan --against as in plan.
+// TestPlanAgainstShowsWhatWasHeld: what the old config holds back and the new one carries out is in plan --against as
+// in plan.
 func TestPlanAgainstShowsWhatWasHeld(t *testing.T) {
 	t.Parallel()
 	const paused = `annotations: {tools.example.com/pause: "true"}`

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Names under which kubectl looks for executables on PATH: the first makes `kubectl corollary` work, the second is asked
-// what the shell may offer after it. The binary answers to both, so that a link is all that either takes.
+// Names under which kubectl looks for executables on PATH: the first makes `kubectl corollary` work, the second is
+// asked what the shell may offer after it. The binary answers to both, so that a link is all that either takes.
 const (
 	pluginName    = "kubectl-corollary"
 	completerName = "kubectl_complete-corollary"

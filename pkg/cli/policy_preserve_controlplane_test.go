@@ -15,8 +15,9 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestPreservePolicy: an object of the old version that is new, and replaces one that has a field only in the new version, is
-// refused, as that field would be lost. Whatever else writes in that version is not hindered, and loses nothing.
+// TestPreservePolicy: an object of the old version that is new, and replaces one that has a field only in the new
+// version, is refused, as that field would be lost. Whatever else writes in that version is not hindered, and loses
+// nothing.
 func TestPreservePolicy(t *testing.T) {
 	t.Parallel()
 	c := newCronTabsOf(t, strings.Replace(cronTabDefinition, "port: {type", "timeZone: {type: string}, port: {type", 1),

@@ -18,9 +18,9 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestFrozenReleaseWritesNothing: release is frozen in the midst of many upstreams, an operator takes the Lease and puts the
-// finalizers on again, and release goes on. It writes nothing any more: it sees who leads, and ends. But for the gate, one or
-// two patches of each run arrive, before the election notices anything.
+// TestFrozenReleaseWritesNothing: release is frozen in the midst of many upstreams, an operator takes the Lease and
+// puts the finalizers on again, and release goes on. It writes nothing any more: it sees who leads, and ends. But for
+// the gate, one or two patches of each run arrive, before the election notices anything.
 func TestFrozenReleaseWritesNothing(t *testing.T) {
 	t.Parallel()
 	const upstreams, before = 20, 5
@@ -77,8 +77,8 @@ func TestFrozenReleaseWritesNothing(t *testing.T) {
 	}
 }
 
-// dam is a way to the API server that holds back the answer to one patch, so that whoever waits for it is known to be in
-// the midst of its work, however slow the machine is.
+// dam is a way to the API server that holds back the answer to one patch, so that whoever waits for it is known to be
+// in the midst of its work, however slow the machine is.
 type dam struct {
 	*httptest.Server
 	full chan struct{} // closed when the answer is held back

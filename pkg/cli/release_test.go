@@ -188,7 +188,8 @@ func TestReleaseByConfigs(t *testing.T) {
 	}
 }
 
-// TestReleaseRemovesThePreviousFinalizer: an upstream that was not reconciled since the finalizer was renamed has the previous one.
+// TestReleaseRemovesThePreviousFinalizer: an upstream that was not reconciled since the finalizer was renamed has the
+// previous one.
 func TestReleaseRemovesThePreviousFinalizer(t *testing.T) {
 	t.Parallel()
 	s := &stubServer{patch: released, list: func(*http.Request) (int, any) { return http.StatusOK, page("", "a") }}
@@ -266,7 +267,8 @@ func TestReleaseRemovesFinalizers(t *testing.T) {
 	}
 }
 
-// TestReleaseHoldsTheLease: without --scale-down a process that comes meanwhile waits as a standby until release has let go.
+// TestReleaseHoldsTheLease: without --scale-down a process that comes meanwhile waits as a standby until release has
+// let go.
 func TestReleaseHoldsTheLease(t *testing.T) {
 	t.Parallel()
 	memory(t)
@@ -287,8 +289,8 @@ func TestReleaseHoldsTheLease(t *testing.T) {
 	}
 }
 
-// TestReleaseRemovesFinalizersOfBeforeObjects: a deletion.before object has the finalizer too, and loses it with its upstream; an
-// object that only looks like one is left alone.
+// TestReleaseRemovesFinalizersOfBeforeObjects: a deletion.before object has the finalizer too, and loses it with its
+// upstream; an object that only looks like one is left alone.
 func TestReleaseRemovesFinalizersOfBeforeObjects(t *testing.T) {
 	t.Parallel()
 	memory(t)
@@ -328,8 +330,8 @@ func TestReleaseRemovesFinalizersOfBeforeObjects(t *testing.T) {
 	}
 }
 
-// TestReleaseWaitsForBefore: an upstream that is being deleted is not released before its deletion.before is done, or with deletion.wait
-// its downstreams are gone, nor any other.
+// TestReleaseWaitsForBefore: an upstream that is being deleted is not released before its deletion.before is done, or
+// with deletion.wait its downstreams are gone, nor any other.
 func TestReleaseWaitsForBefore(t *testing.T) {
 	t.Parallel()
 	memory(t)
@@ -369,7 +371,8 @@ func releaseWaits(t *testing.T, deletion, first string) {
 	}
 }
 
-// TestReleaseKeepsOrphans: what a changed config keeps loses its owner reference, which would have it deleted with its upstream.
+// TestReleaseKeepsOrphans: what a changed config keeps loses its owner reference, which would have it deleted with its
+// upstream.
 func TestReleaseKeepsOrphans(t *testing.T) {
 	t.Parallel()
 	memory(t)

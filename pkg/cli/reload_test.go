@@ -95,8 +95,8 @@ func eventuallyAnswers(t *testing.T, url string, status int, texts ...string) {
 	})
 }
 
-// TestRunFollowsItsConfigs as a mounted ConfigMap changes: the template, the shared conventions, for the worse and for the
-// better. Nothing but notices of the files tell of it.
+// TestRunFollowsItsConfigs as a mounted ConfigMap changes: the template, the shared conventions, for the worse and for
+// the better. Nothing but notices of the files tell of it.
 func TestRunFollowsItsConfigs(t *testing.T) {
 	t.Parallel()
 	ns, health := memory(t), testkit.FreeAddress(t)

@@ -19,7 +19,8 @@ func right(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// TestRightsOfCommands: each command needs no more rights than these; without one, it fails, says why and changes nothing.
+// TestRightsOfCommands: each command needs no more rights than these; without one, it fails, says why and changes
+// nothing.
 func TestRightsOfCommands(t *testing.T) {
 	t.Parallel()
 	ns, c, d := testkit.Namespace(t), newCronTabs(t), describe(t)
@@ -90,8 +91,8 @@ func releasing(verbs ...string) []rbacv1.PolicyRule {
 	}
 }
 
-// TestReleaseScalesDown: release scales the Deployment to 0, waits until the leader has released the Lease, and only then removes
-// finalizers. The Lease is deleted, too.
+// TestReleaseScalesDown: release scales the Deployment to 0, waits until the leader has released the Lease, and only
+// then removes finalizers. The Lease is deleted, too.
 func TestReleaseScalesDown(t *testing.T) {
 	t.Parallel()
 	ns, leader := led(t)

@@ -22,8 +22,8 @@ downstreams:
 ` + ownConventions + `guard: {confirm: {namespace: NS, configMap: confirmations, key: rows}}
 `
 
-// TestPlanAndBackupOfRows: plan says that nothing is deleted yet where an answer of the database is in doubt, and fails where there
-// is none. A backup has what follows from rows.
+// TestPlanAndBackupOfRows: plan says that nothing is deleted yet where an answer of the database is in doubt, and fails
+// where there is none. A backup has what follows from rows.
 func TestPlanAndBackupOfRows(t *testing.T) {
 	t.Parallel()
 	ns := memory(t)

@@ -252,8 +252,8 @@ func eventuallySays(t *testing.T, p *process, text string) {
 	testkit.Eventually(t, patience, func() (bool, string) { return strings.Contains(p.text(t), text), "it did not say " + text })
 }
 
-// By steadyElection a Lease does not run out during a test: whoever takes it was handed it. A standby by nextElection is late if it asks
-// for the Lease as often as it would renew it.
+// By steadyElection a Lease does not run out during a test: whoever takes it was handed it. A standby by nextElection
+// is late if it asks for the Lease as often as it would renew it.
 var (
 	firstElection  = timings(leaseLength, renewDeadline, 500*time.Millisecond)
 	nextElection   = timings(2*time.Hour, time.Hour, 40*time.Minute)
@@ -265,8 +265,9 @@ func timings(lease, deadline, retry time.Duration) []string {
 		"--leader-election-retry-period", retry.String()}
 }
 
-// How long the Lease of a first leader is good for, where a test waits for its end, or for that of one that a busy machine was late to
-// renew: whoever follows has more time. The deadline passes before a worker gives up what it has in hand, which it does after 20 s.
+// How long the Lease of a first leader is good for, where a test waits for its end, or for that of one that a busy
+// machine was late to renew: whoever follows has more time. The deadline passes before a worker gives up what it has in
+// hand, which it does after 20 s.
 const (
 	leaseLength   = 20 * time.Second
 	renewDeadline = 15 * time.Second

@@ -123,8 +123,8 @@ func TestOfflineCommandsAskNobody(t *testing.T) {
 	}
 }
 
-// listen starts a listener that hangs up, and returns how many have come, and variables that point kubeconfig, proxies and the
-// in-cluster configuration to it.
+// listen starts a listener that hangs up, and returns how many have come, and variables that point kubeconfig, proxies
+// and the in-cluster configuration to it.
 func listen(t *testing.T) (visitors func() int, env []string) {
 	t.Helper()
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -171,7 +171,8 @@ func connected(t *testing.T) {
 	t.Cleanup(func() { places.Delete(t.Name()) })
 }
 
-// inDirectory makes a directory of the test's own. Its processes run there, and what run and split are given may be a file in it.
+// inDirectory makes a directory of the test's own. Its processes run there, and what run and split are given may be a
+// file in it.
 func inDirectory(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

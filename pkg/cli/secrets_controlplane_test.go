@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// No command prints a part of a Secret that is an input, neither before anything is made of it, nor after an operator has failed
-// because of it.
+// No command prints a part of a Secret that is an input, neither before anything is made of it, nor after an operator
+// has failed because of it.
 func TestCommandsPrintNoSecret(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	connected(t)

@@ -52,7 +52,8 @@ func written(t *testing.T, command []string) string {
 	return text
 }
 
-// No command prints a label, an annotation or data of a Secret that is an upstream, whether its downstream can be made or not.
+// No command prints a label, an annotation or data of a Secret that is an upstream, whether its downstream can be made
+// or not.
 func TestCommandsPrintNothingOfWatchedSecrets(t *testing.T) {
 	t.Parallel()
 	ns, name := memory(t), testkit.Unique(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestRightsOfShards: what generate rbac prints is enough for processes that join, share, die and leave, and they use all of the rights
-// to Leases whose names are not known before.
+// TestRightsOfShards: what generate rbac prints is enough for processes that join, share, die and leave, and they use
+// all of the rights to Leases whose names are not known before.
 func TestRightsOfShards(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)

@@ -86,7 +86,8 @@ func TestShardsBesideALeader(t *testing.T) {
 
 var shardsInState = regexp.MustCompile(`(?m)^corollary_shards\{state="([a-z]+)"\} ([0-9]+)$`)
 
-// eventuallyCounts waits until the metrics of processes have these numbers of shards together, by state, and 0 for all other states.
+// eventuallyCounts waits until the metrics of processes have these numbers of shards together, by state, and 0 for all
+// other states.
 func eventuallyCounts(t *testing.T, addresses []string, want map[string]int) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() (bool, string) {
@@ -116,8 +117,8 @@ func eventuallyCopied(t *testing.T, ns string, names ...string) {
 	})
 }
 
-// TestFrozenProcessOfASetWritesNothing: processes of sets are frozen in the midst of changes for longer than a lease duration, and go
-// on while changes go on. The others have taken their shards, and they write nothing any more.
+// TestFrozenProcessOfASetWritesNothing: processes of sets are frozen in the midst of changes for longer than a lease
+// duration, and go on while changes go on. The others have taken their shards, and they write nothing any more.
 func TestFrozenProcessOfASetWritesNothing(t *testing.T) {
 	t.Parallel()
 	memory(t)

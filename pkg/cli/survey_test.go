@@ -110,7 +110,8 @@ func TestSurveyCommands(t *testing.T) {
 	})
 }
 
-// surveyCase runs a case: operator*.yaml settle what is in before.yaml, after.yaml is applied, and a command that prints it.
+// surveyCase runs a case: operator*.yaml settle what is in before.yaml, after.yaml is applied, and a command that
+// prints it.
 func surveyCase(t *testing.T, c *golden.Case, ns string) {
 	dir := inDirectory(t)
 	for _, f := range c.Files {

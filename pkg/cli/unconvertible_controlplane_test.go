@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// One stored object that cannot be converted fails every list of the kind in another version. Each command names the object, writes
-// nothing, and works once that object was fixed in the version that it is stored in.
+// One stored object that cannot be converted fails every list of the kind in another version. Each command names the
+// object, writes nothing, and works once that object was fixed in the version that it is stored in.
 func TestUnconvertibleObject(t *testing.T) {
 	t.Parallel()
 	c := newCronTabs(t)

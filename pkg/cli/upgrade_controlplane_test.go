@@ -43,8 +43,8 @@ preserve: {annotation: example.com/preserved}
 `,
 }
 
-// upgrade is a kind on its way through versions, with a process that converts it, and an object that several clients apply, each in the
-// version that it knows.
+// upgrade is a kind on its way through versions, with a process that converts it, and an object that several clients
+// apply, each in the version that it knows.
 type upgrade struct {
 	*cronTabs
 	t       *testing.T
@@ -115,7 +115,8 @@ func (w *upgrade) enter(state string) {
 	w.work()
 }
 
-// work has every client apply once more in its version, where that is served, and reads what came of it in every version.
+// work has every client apply once more in its version, where that is served, and reads what came of it in every
+// version.
 func (w *upgrade) work() {
 	w.t.Helper()
 	w.applied++
@@ -207,8 +208,9 @@ func TestMigrateKeepsWhatNobodyConverts(t *testing.T) {
 	expect(t, 0, "warning: ", append(arguments, "--unproven")...)
 }
 
-// TestUpgradeAndBack walks from v1beta1 by v1beta2 to v1, where each old version is removed, and all the way back. In each state clients
-// apply in every version that is served, those too that began with one that is gone; nothing that they apply is lost.
+// TestUpgradeAndBack walks from v1beta1 by v1beta2 to v1, where each old version is removed, and all the way back. In
+// each state clients apply in every version that is served, those too that began with one that is gone; nothing that
+// they apply is lost.
 func TestUpgradeAndBack(t *testing.T) {
 	t.Parallel()
 	w := &upgrade{cronTabs: newCronTabs(t), t: t, address: testkit.FreeAddress(t),

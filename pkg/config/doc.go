@@ -1,4 +1,5 @@
-// Package config has the types of config files: plain structs, their enumerations, and the errors that are found in files.
+// Package config has the types of config files: plain structs, their enumerations, and the errors that are found in
+// files.
 //
 // The rooms around it, each of which needs only those before it:
 //

@@ -6,8 +6,8 @@ type ConventionKey struct {
 	Annotation, Label string // one of them, or none where the config does not name it
 }
 
-// Keys are all keys that conventions name, those of conventions.previous too. What every downstream gets (labels, annotations)
-// is not among them.
+// Keys are all keys that conventions name, those of conventions.previous too. What every downstream gets (labels,
+// annotations) is not among them.
 func (c *Conventions) Keys() []ConventionKey {
 	keys := []ConventionKey{
 		{Path: "hash.annotation", Annotation: c.Hash.Annotation},

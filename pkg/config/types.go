@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/random"
 )
 
-// The doc comments of types and fields are the descriptions in the published JSON Schema: editors show them.
-// Tags say what Go's types do not: `holds:"cel"` and `holds:"template"` mark CEL expressions and templates, `enum` lists the
+// The doc comments of types and fields are the descriptions in the published JSON Schema: editors show them. Tags say
+// what Go's types do not: `holds:"cel"` and `holds:"template"` mark CEL expressions and templates, `enum` lists the
 // allowed values, `form` names a pattern of forms (of a list's items, of a map's keys), `min` and `max` bound a list's
 // length or a number, `unique` refuses duplicate items. The JSON Schema is made from them.
 
@@ -26,8 +26,8 @@ const (
 	EveryCluster = "None"
 )
 
-// Operator is one config file: the upstream kind, the rules for a valid upstream, the downstreams that follow from it, and
-// every name that ends up in the cluster.
+// Operator is one config file: the upstream kind, the rules for a valid upstream, the downstreams that follow from it,
+// and every name that ends up in the cluster.
 type Operator struct {
 	// APIVersion is corollary.dev/v1alpha1.
 	APIVersion string `json:"apiVersion"`
@@ -72,10 +72,11 @@ type Operator struct {
 type Runtime struct {
 	// Mode is Enforce (default), or Observe: decide and report, but write only the status.
 	Mode Mode `json:"mode,omitempty"`
-	// Activation names the activation that this operator follows, if several are loaded: it writes only in the active cluster.
-	// None: it writes in every cluster.
+	// Activation names the activation that this operator follows, if several are loaded: it writes only in the active
+	// cluster. None: it writes in every cluster.
 	Activation string `json:"activation,omitempty"`
-	// Requires names the versions that the config needs. While one is missing, it is refused with an error that says which.
+	// Requires names the versions that the config needs. While one is missing, it is refused with an error that says
+	// which.
 	Requires *Requires `json:"requires,omitempty"`
 	// ServiceAccount is the account that this operator impersonates. Default: the account of the process.
 	ServiceAccount *ServiceAccount `json:"serviceAccount,omitempty"`
@@ -85,7 +86,8 @@ type Runtime struct {
 type Environment struct {
 	// Parameters are constants: param "NAME" in templates, params.NAME in CEL.
 	Parameters map[string]any `json:"parameters,omitempty" form:"member"`
-	// Variables are named expressions: variables.NAME in CEL, variable "NAME" in templates. Each is evaluated once, when it is read.
+	// Variables are named expressions: variables.NAME in CEL, variable "NAME" in templates. Each is evaluated once, when
+	// it is read.
 	Variables []Variable `json:"variables,omitempty"`
 	// Inputs are related objects that are read and watched, never written. A change of one renders again.
 	Inputs []Input `json:"inputs,omitempty"`
@@ -145,19 +147,22 @@ type Downstream struct {
 	// When is a CEL expression over self. If it is false, the downstream is not wanted and deletionPolicy applies.
 	// Default: true. With forEach it is asked for each item.
 	When string `json:"when,omitempty" holds:"cel"`
-	// After lists downstreams that come first: until they are ready, this one is neither created nor changed. With deletion.wait, they
-	// are deleted after it.
+	// After lists downstreams that come first: until they are ready, this one is neither created nor changed. With
+	// deletion.wait, they are deleted after it.
 	After []After `json:"after,omitempty"`
 	// Template renders the document. It may repeat apiVersion and kind.
 	Template string `json:"template,omitempty" holds:"template"`
 	// TemplateFile is the path of a file with the template, relative to the config file, instead of template.
 	TemplateFile string `json:"templateFile,omitempty"`
-	// Ownership is Object (default), or Fields: the object is someone else's, and only the fields that the template sets are ours. It is
-	// never created or deleted; until it exists, the downstream is Waiting. It takes no labels and annotations from conventions.
+	// Ownership is Object (default), or Fields: the object is someone else's, and only the fields that the template sets
+	// are ours. It is never created or deleted; until it exists, the downstream is Waiting. It takes no labels and
+	// annotations from conventions.
 	Ownership Ownership `json:"ownership,omitempty"`
-	// Force takes fields that another field manager owns. Only with ownership Fields; without it, such a field is a Conflict.
+	// Force takes fields that another field manager owns. Only with ownership Fields; without it, such a field is a
+	// Conflict.
 	Force bool `json:"force,omitempty"`
-	// Ready adds conditions for being ready to those of the kind itself (kstatus). With ownership Fields, they are the only ones.
+	// Ready adds conditions for being ready to those of the kind itself (kstatus). With ownership Fields, they are the
+	// only ones.
 	Ready Ready `json:"ready,omitempty"`
 	// TargetNamespaces limits the namespaces that the downstream may be in.
 	TargetNamespaces TargetNamespaces `json:"targetNamespaces,omitempty"`
@@ -168,7 +173,8 @@ type Downstream struct {
 	// UpdatePolicy is Apply (default), Recreate (delete and create, if the API server refuses to change an immutable
 	// field) or CreateOnly (never change an existing object).
 	UpdatePolicy UpdatePolicy `json:"updatePolicy,omitempty"`
-	// DeletionPolicy is Delete (default), or Orphan: the object stays, without our labels, annotations and owner reference.
+	// DeletionPolicy is Delete (default), or Orphan: the object stays, without our labels, annotations and owner
+	// reference.
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 	// Drift says what happens when others change the downstream.
 	Drift Drift `json:"drift,omitempty"`
@@ -180,11 +186,13 @@ type Downstream struct {
 type After struct {
 	// Name of the downstream.
 	Name string `json:"name" form:"member" short:"true"`
-	// Until is Ready (default), or Created: then it is enough that the downstream exists, and a later change does not wait.
+	// Until is Ready (default), or Created: then it is enough that the downstream exists, and a later change does not
+	// wait.
 	Until AfterUntil `json:"until,omitempty"`
 }
 
-// ForEach makes one object for each item. An object's name says which item it is of; the order of the items means nothing.
+// ForEach makes one object for each item. An object's name says which item it is of; the order of the items means
+// nothing.
 type ForEach struct {
 	// Items is a CEL expression over self, inputs and params that gives a list, or a map, of which each item is
 	// {key: …, value: …}.
@@ -287,7 +295,8 @@ func (c *Conventions) withPrevious(current string, previous func(*Previous) stri
 	return slices.Compact(slices.DeleteFunc(names, func(name string) bool { return name == "" }))
 }
 
-// SharedConventions is a file of kind Conventions: names that end up in the cluster, for all operators whose conventionsFile it is.
+// SharedConventions is a file of kind Conventions: names that end up in the cluster, for all operators whose
+// conventionsFile it is.
 type SharedConventions struct {
 	// APIVersion is corollary.dev/v1alpha1.
 	APIVersion string `json:"apiVersion"`
@@ -303,8 +312,8 @@ type Reconcile struct {
 	Annotation string `json:"annotation" form:"key"`
 }
 
-// Previous are names that this config used earlier. Objects with them count as ours and are updated to the current names;
-// remove this key when no object uses them.
+// Previous are names that this config used earlier. Objects with them count as ours and are updated to the current
+// names; remove this key when no object uses them.
 type Previous struct {
 	// FieldManager is the previous field manager.
 	FieldManager string `json:"fieldManager,omitempty" form:"manager"`
@@ -350,8 +359,8 @@ type Owner struct {
 
 // DownstreamName names the annotation on downstreams that says of which downstream of the config they are.
 type DownstreamName struct {
-	// Annotation is the key of the annotation. With it, a downstream that is renamed or removed is known to be another one also where
-	// no status says so. It is part of the hash: objects get it at once.
+	// Annotation is the key of the annotation. With it, a downstream that is renamed or removed is known to be another one
+	// also where no status says so. It is part of the hash: objects get it at once.
 	Annotation string `json:"annotation" form:"key"`
 }
 
@@ -363,8 +372,8 @@ type ActivationToken struct {
 
 // Shard names the label on downstreams that holds the shard of their upstream.
 type Shard struct {
-	// Label is the key of the label: its value is the number of the shard. With it the API server sends each process only the
-	// downstreams of the shards that it holds. Without --shards it is not set.
+	// Label is the key of the label: its value is the number of the shard. With it the API server sends each process only
+	// the downstreams of the shards that it holds. Without --shards it is not set.
 	Label string `json:"label" form:"key"`
 }
 
@@ -390,7 +399,8 @@ type Before struct {
 	APIVersion string `json:"apiVersion" form:"apiVersion"`
 	// Kind of the object.
 	Kind string `json:"kind" form:"kind"`
-	// When is a CEL expression over self: if it is false, no object is needed, and the deletion continues at once. Default: "true".
+	// When is a CEL expression over self: if it is false, no object is needed, and the deletion continues at once.
+	// Default: "true".
 	When string `json:"when,omitempty" holds:"cel"`
 	// Template renders the document. It may repeat apiVersion and kind.
 	Template string `json:"template,omitempty" holds:"template"`
@@ -426,7 +436,8 @@ func (d *Downstream) SharesKind(other *Downstream) bool {
 // OwnsFields reports whether the downstream sets fields of objects that others make.
 func (d *Downstream) OwnsFields() bool { return d.Ownership == OwnershipFields }
 
-// OutlivesUpstream reports whether objects of the downstream, which are its own, are kept when their upstream is deleted.
+// OutlivesUpstream reports whether objects of the downstream, which are its own, are kept when their upstream is
+// deleted.
 func (d *Downstream) OutlivesUpstream() bool {
 	return d.DeletionPolicy == DeletionOrphan && !d.OwnsFields()
 }

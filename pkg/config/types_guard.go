@@ -1,10 +1,10 @@
 package config
 
-// Guard holds a change that would delete or change many objects until it is confirmed: at a start, or after a change of the
-// config, of inputs, or of a namespace's labels. A change of a single upstream never waits.
+// Guard holds a change that would delete or change many objects until it is confirmed: at a start, or after a change of
+// the config, of inputs, or of a namespace's labels. A change of a single upstream never waits.
 type Guard struct {
-	// MaxDeleted is the percentage of existing downstreams that may be deleted without confirmation. Default: 10%; 100%: no
-	// limit.
+	// MaxDeleted is the percentage of existing downstreams that may be deleted without confirmation. Default: 10%; 100%:
+	// no limit.
 	MaxDeleted string `json:"maxDeleted,omitempty" form:"share"`
 	// MaxChanged is the percentage that may be changed or deleted without confirmation. Default: no limit.
 	MaxChanged string `json:"maxChanged,omitempty" form:"share"`

@@ -37,7 +37,8 @@ type InputList struct {
 	// Matching is a CEL expression over object and self that is true for the objects that an upstream reads, such as
 	// object.spec.team == self.spec.team.
 	Matching string `json:"matching,omitempty" holds:"cel"`
-	// Namespaces of the objects: fixed text, which an upstream cannot change; "*" is all. Default: the upstream's namespace.
+	// Namespaces of the objects: fixed text, which an upstream cannot change; "*" is all. Default: the upstream's
+	// namespace.
 	Namespaces []string `json:"namespaces,omitempty" form:"namespaceOrAll" min:"1" unique:"true"`
 	// MaxItems is how many objects there may be (default 1000); with more, what reads the input waits.
 	MaxItems *int `json:"maxItems,omitempty" min:"1" max:"10000"`
@@ -46,7 +47,8 @@ type InputList struct {
 // AllNamespaces is what list.namespaces of an input has for all namespaces.
 const AllNamespaces = "*"
 
-// In returns the namespaces in which the objects of an input can be, if upstreams are watched in those given; none means all.
+// In returns the namespaces in which the objects of an input can be, if upstreams are watched in those given; none
+// means all.
 func (in Input) In(watched []string, upstreamNamespaced bool) []string {
 	switch {
 	case in.Namespace != "":

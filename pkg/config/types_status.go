@@ -19,8 +19,8 @@ type Status struct {
 	Fields []StatusField `json:"fields,omitempty"`
 }
 
-// Conditions maps Corollary's conditions to the condition types that are written. One without a name is not written; ready
-// is required if status is enabled.
+// Conditions maps Corollary's conditions to the condition types that are written. One without a name is not written;
+// ready is required if status is enabled.
 type Conditions struct {
 	// Ready is the condition type for: every wanted downstream is ready.
 	Ready string `json:"ready,omitempty" form:"condition"`

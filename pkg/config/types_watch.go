@@ -19,10 +19,11 @@ type Watch struct {
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 	// MatchConditions select upstreams by anything in them: each must be true.
 	MatchConditions []MatchCondition `json:"matchConditions,omitempty"`
-	// Schema describes the kind: corollary generate crd prints its CustomResourceDefinition, and no file with one is needed.
+	// Schema describes the kind: corollary generate crd prints its CustomResourceDefinition, and no file with one is
+	// needed.
 	Schema *KindSchema `json:"schema,omitempty"`
-	// Acknowledged are fields, such as .spec.owner, of which check says neither that nothing reads them nor that only one of several
-	// downstreams does. What is below such a field is acknowledged, too.
+	// Acknowledged are fields, such as .spec.owner, of which check says neither that nothing reads them nor that only one
+	// of several downstreams does. What is below such a field is acknowledged, too.
 	Acknowledged []string `json:"acknowledged,omitempty" form:"path" unique:"true"`
 }
 

@@ -1,5 +1,5 @@
-// Package conversions has the conversions of configs for the definitions of their kinds: compiled, and proven by the certificates
-// beside them. A Source finds those that a process has to serve.
+// Package conversions has the conversions of configs for the definitions of their kinds: compiled, and proven by the
+// certificates beside them. A Source finds those that a process has to serve.
 package conversions
 
 import (
@@ -54,8 +54,8 @@ func Compile(
 	return &Conversion{File: f, Converter: made, Versions: versions, CRD: crd}, errs
 }
 
-// Proven returns nil where the certificate beside the config is for these rules and schemas. Where only schemas or the proof have changed
-// since, it is done again here, since without a conversion no object of the kind could be read.
+// Proven returns nil where the certificate beside the config is for these rules and schemas. Where only schemas or the
+// proof have changed since, it is done again here, since without a conversion no object of the kind could be read.
 func (c *Conversion) Proven(ctx context.Context) *config.Error {
 	const fix = "run corollary convert prove with --output FILE, and give that file with -c, too"
 	if c.File.Certificate == nil {

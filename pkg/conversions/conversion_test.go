@@ -40,8 +40,8 @@ spokes: [{version: v1beta1, rules: [{move: .spec.a, to: .spec.b}]}]
 `
 )
 
-// TestCertificateOfAnEarlierProof: a certificate of a release that proved less is not enough, but what it allowed is served until the
-// conversion is proven again.
+// TestCertificateOfAnEarlierProof: a certificate of a release that proved less is not enough, but what it allowed is
+// served until the conversion is proven again.
 func TestCertificateOfAnEarlierProof(t *testing.T) {
 	t.Parallel()
 	dir, crd := t.TempDir()+"/", &apiextensionsv1.CustomResourceDefinition{}

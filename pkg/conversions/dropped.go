@@ -21,8 +21,9 @@ import (
 // Find finds a definition by its name; nil for none.
 type Find func(name string) (*apiextensionsv1.CustomResourceDefinition, error)
 
-// WarnOfDropping warns of versions through which configs write, and that drop what objects have in another version that is served: where no
-// webhook converts, the API server prunes an object to the version of each write, be it of the status alone.
+// WarnOfDropping warns of versions through which configs write, and that drop what objects have in another version that
+// is served: where no webhook converts, the API server prunes an object to the version of each write, be it of the
+// status alone.
 func WarnOfDropping(list []compile.Compiled, conversions []*load.ConversionFile, find Find) (found config.Errors, err error) {
 	for _, c := range list {
 		written := map[string]kinds.Kind{"watch.apiVersion": c.Pipeline.Upstream}

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/crddiff"
 )
 
-// Lossless returns an error where objects of a kind that are stored in one of the versions before lose something by being converted to
-// the stored one for good. c may be nil.
+// Lossless returns an error where objects of a kind that are stored in one of the versions before lose something by
+// being converted to the stored one for good. c may be nil.
 func (c *Conversion) Lossless(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, stored string, before []string) error {
 	if len(before) == 0 {
 		return nil

@@ -25,8 +25,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/webhook"
 )
 
-// Source finds what run has to serve: conversions among the configs, for the kinds as the API server defines them now. Its methods may
-// not be called at the same time, except Take.
+// Source finds what run has to serve: conversions among the configs, for the kinds as the API server defines them now.
+// Its methods may not be called at the same time, except Take.
 type Source struct {
 	loaded atomic.Pointer[loadedConversions]
 	// Client gets no warnings of the API server.
@@ -72,7 +72,8 @@ func (s *Source) Take(files []*load.ConversionFile, errs config.Errors) {
 	s.loaded.Store(&loadedConversions{files, errs})
 }
 
-// Find returns the conversions of kinds that are defined, the kinds of which that is not known, and what is wrong with any.
+// Find returns the conversions of kinds that are defined, the kinds of which that is not known, and what is wrong with
+// any.
 func (s *Source) Find(ctx context.Context) (served []webhook.Served, unread []schema.GroupKind, err error) {
 	return s.findBy(ctx, s.compile)
 }
@@ -83,8 +84,8 @@ func (s *Source) FindProven(ctx context.Context) []webhook.Served {
 	return served
 }
 
-// compileProven compiles a conversion without proving it: for the present schemas if the certificate is for them, else for those that it
-// has recorded.
+// compileProven compiles a conversion without proving it: for the present schemas if the certificate is for them, else
+// for those that it has recorded.
 func compileProven(_ context.Context, f *load.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition) compiledConversion {
 	if c, errs := Compile(f, crd, true); len(errs) == 0 && c.Matches() == nil {
 		return compiledConversion{converter: c.Converter}
@@ -124,8 +125,8 @@ func (s *Source) findBy(
 	return served, unread, errors.Join(errs...)
 }
 
-// compile returns what it did the last time while nothing has changed. Versions that the config does not convert are logged, and do not
-// keep the others from being converted.
+// compile returns what it did the last time while nothing has changed. Versions that the config does not convert are
+// logged, and do not keep the others from being converted.
 func (s *Source) compile(
 	ctx context.Context, f *load.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition,
 ) compiledConversion {
@@ -158,8 +159,8 @@ func (s *Source) compile(
 	return s.compiled[f.For]
 }
 
-// provenBefore is the conversion as it was proven for earlier schemas, if the certificate is for these rules and has those schemas; nil
-// otherwise.
+// provenBefore is the conversion as it was proven for earlier schemas, if the certificate is for these rules and has
+// those schemas; nil otherwise.
 func provenBefore(f *load.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition) *convert.Converter {
 	if f.Certificate == nil {
 		return nil
@@ -182,7 +183,8 @@ func provenBefore(f *load.ConversionFile, crd *apiextensionsv1.CustomResourceDef
 	return c.Converter
 }
 
-// Definition asks the API server for the definition of a conversion's kind. The error is a config.Error where it has no such kind.
+// Definition asks the API server for the definition of a conversion's kind. The error is a config.Error where it has no
+// such kind.
 func (s *Source) Definition(ctx context.Context, f *load.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
 	mapping, err := s.mapper.RESTMapping(f.For)
 	if meta.IsNoMatchError(err) {
@@ -195,7 +197,8 @@ func (s *Source) Definition(ctx context.Context, f *load.ConversionFile) (*apiex
 	return kinds.ReadDefinition(ctx, s.Client, name)
 }
 
-// WithoutWarnings is for clients that migrate: to each rewritten object the API server would answer that its version is deprecated.
+// WithoutWarnings is for clients that migrate: to each rewritten object the API server would answer that its version is
+// deprecated.
 func WithoutWarnings(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.WarningHandler = rest.NoWarnings{}

@@ -21,8 +21,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/webhook"
 )
 
-// The API server accepts an answer only with the uid of its review, whether the conversion succeeded or not. A review without uid is
-// not one of an API server.
+// The API server accepts an answer only with the uid of its review, whether the conversion succeeded or not. A review
+// without uid is not one of an API server.
 func TestReviewUID(t *testing.T) {
 	t.Parallel()
 	h := hostPorts(t)
@@ -55,7 +55,8 @@ func TestReviewUID(t *testing.T) {
 	}
 }
 
-// Two spokes whose moves go around in circles: a rule reads the object as it was, so no value is moved twice or overwritten.
+// Two spokes whose moves go around in circles: a rule reads the object as it was, so no value is moved twice or
+// overwritten.
 func TestCyclicMoves(t *testing.T) {
 	t.Parallel()
 	var definition map[string]any
@@ -111,7 +112,8 @@ spokes:
 	}
 }
 
-// An annotation of preserve that ends too early says nothing: the object is converted as without it, and the annotation stays.
+// An annotation of preserve that ends too early says nothing: the object is converted as without it, and the annotation
+// stays.
 func TestTruncatedAnnotation(t *testing.T) {
 	t.Parallel()
 	c, problems := compile(t, crdOf(`{a: {type: string}}`, `{a: {type: string}, "n": {type: integer}, m: {type: object, additionalProperties: {type: string}}}`),
@@ -155,8 +157,8 @@ const wholeMetadata = `{"name":"a","generateName":"a-","namespace":"ns","uid":"1
 	"managedFields":[{"manager":"m","operation":"Apply","apiVersion":"example.com/v1beta1","fieldsV1":{"f:spec":{".":{},"f:a":{}}}}],
 	"labels":{"l":"v"},"annotations":{"n":"\u2028<&>"},"newer":{"a":[null,1.5,9007199254740993]}}`
 
-// Of metadata only labels and annotations may be changed: rules for anything else are refused, and the rest stays as it was sent,
-// whether a conversion touches metadata or not.
+// Of metadata only labels and annotations may be changed: rules for anything else are refused, and the rest stays as it
+// was sent, whether a conversion touches metadata or not.
 func TestMetadataStays(t *testing.T) {
 	t.Parallel()
 	fields := `{a: {type: string}, l: {type: array, items: {type: string}}}`

@@ -21,8 +21,8 @@ import (
 // Options are what a conversion is compiled against.
 type Options struct {
 	Kind schema.GroupKind
-	// Versions of the kind, of which every one that is served must be converted. The API server converts to the others too, for those who
-	// have applied in them.
+	// Versions of the kind, of which every one that is served must be converted. The API server converts to the others
+	// too, for those who have applied in them.
 	Versions []*kinds.Version
 	// Stored is the version in which objects are stored; empty where that is not known.
 	Stored string
@@ -30,7 +30,8 @@ type Options struct {
 	Namespaced bool
 	// Version is the API server's, whose CEL is spoken; nil for the newest.
 	Version *version.Version
-	// Partial leaves out versions that only one of the conversion and Versions has, as they do while a version comes or goes.
+	// Partial leaves out versions that only one of the conversion and Versions has, as they do while a version comes or
+	// goes.
 	Partial bool
 }
 
@@ -41,8 +42,8 @@ type Problem struct {
 	Message string
 }
 
-// Compile checks a conversion against the schemas of both sides of every rule, and prepares it. It returns all problems, each with
-// the place that has to be changed.
+// Compile checks a conversion against the schemas of both sides of every rule, and prepares it. It returns all
+// problems, each with the place that has to be changed.
 func Compile(config *conversion.Conversion, o Options) (*Converter, []*Problem) {
 	c := &compiler{options: o, versions: map[string]*kinds.Version{}}
 	for _, v := range o.Versions {

@@ -47,7 +47,8 @@ func object(t *testing.T, text []byte) map[string]any {
 	return obj
 }
 
-// TestCases runs the cases in testdata: a CRD, a conversion, and either its problems or objects that are converted in order.
+// TestCases runs the cases in testdata: a CRD, a conversion, and either its problems or objects that are converted in
+// order.
 func TestCases(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txtar")

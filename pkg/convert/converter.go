@@ -34,7 +34,8 @@ type Converter struct {
 	Namespaced bool
 }
 
-// None converts to a version and back as the API server does without a webhook: it drops fields that the target does not declare.
+// None converts to a version and back as the API server does without a webhook: it drops fields that the target does
+// not declare.
 func None(kind schema.GroupKind, version *kinds.Version, others []*kinds.Version) *Converter {
 	c := &Converter{Kind: kind, Hub: version, Spokes: map[string]*Spoke{}}
 	for _, v := range others {
@@ -67,9 +68,9 @@ func (c *Converter) Has(version string) bool {
 	return version == c.Hub.Name || c.Spokes[version] != nil
 }
 
-// Convert converts an object to a version, in place: it must belong to the caller. The object has the fields and defaults that the API
-// server gives it in the version that it names. Where it lacks fields that are required or have a default there, what is computed from
-// them is not set. After an error the object is of no use.
+// Convert converts an object to a version, in place: it must belong to the caller. The object has the fields and
+// defaults that the API server gives it in the version that it names. Where it lacks fields that are required or have a
+// default there, what is computed from them is not set. After an error the object is of no use.
 func (c *Converter) Convert(ctx context.Context, obj map[string]any, to string) (err error) {
 	defer Recovered(&err)
 	from, err := c.VersionOf(obj)
@@ -140,8 +141,8 @@ func (c *Converter) operations(from, to string) []operation {
 	return c.Spokes[from].toHub
 }
 
-// Trace carries out the operations of a conversion on an object with something else in the place of its values: eval is called in place of
-// programs. What is done to objects beside that is left out, such as dropping undeclared fields.
+// Trace carries out the operations of a conversion on an object with something else in the place of its values: eval is
+// called in place of programs. What is done to objects beside that is left out, such as dropping undeclared fields.
 func (c *Converter) Trace(ctx context.Context, obj map[string]any, from, to string, eval evaluation) error {
 	for _, next := range c.route(from, to) {
 		p := &pass{ctx: ctx, eval: eval, source: c.Version(from)}
@@ -182,8 +183,8 @@ func (c *Converter) VersionOf(obj map[string]any) (string, error) {
 	return gv.Version, c.Knows(gv.Version)
 }
 
-// Recovered is deferred where a panic must not end the process: the other objects of a review, and whoever asks for them, are not
-// concerned.
+// Recovered is deferred where a panic must not end the process: the other objects of a review, and whoever asks for
+// them, are not concerned.
 func Recovered(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("internal error (recovered from a panic): %v: please report it with the object and the conversion", p)

@@ -15,7 +15,8 @@ import (
 // smallest is the size in bytes up to which a text costs about as much as an empty one.
 const smallest = 16
 
-// waysBack is how often rules are applied on the way back to find what travels in the annotation: see preserving and putBack.
+// waysBack is how often rules are applied on the way back to find what travels in the annotation: see preserving and
+// putBack.
 const waysBack = 3 + maxPutBacks
 
 // costs adds up the largest cost of operations.
@@ -33,8 +34,8 @@ func costOf(operations []operation, size uint64) *costs {
 	return c
 }
 
-// add adds operations that are applied to each of count items, which are in one object together: so either each costs as much as one that
-// has all of the object, or they cost as much as one such and otherwise the smallest.
+// add adds operations that are applied to each of count items, which are in one object together: so either each costs
+// as much as one that has all of the object, or they cost as much as one such and otherwise the smallest.
 func (c *costs) add(operations []operation, above string, count uint64) {
 	for _, o := range operations {
 		switch o := o.(type) {
@@ -69,8 +70,8 @@ func (c *costs) add(operations []operation, above string, count uint64) {
 
 func (c *costs) fits(limit uint64) bool { return len(c.problems) == 0 && c.sum <= limit }
 
-// TooExpensive says which expressions may cost more than is allowed for some object, and what to bound. Everything that converts one
-// object has one budget: both hops, and the ways back that find what travels in the annotation.
+// TooExpensive says which expressions may cost more than is allowed for some object, and what to bound. Everything that
+// converts one object has one budget: both hops, and the ways back that find what travels in the annotation.
 func (c *Converter) TooExpensive() []string {
 	var found []string
 	for _, name := range c.Versions() {

@@ -17,7 +17,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-// TestMaxCost: no conversion of a valid object costs more units than the proof says, and that is within the budget of one object.
+// TestMaxCost: no conversion of a valid object costs more units than the proof says, and that is within the budget of
+// one object.
 func TestMaxCost(t *testing.T) {
 	t.Parallel()
 	c := compileIn(t, "testdata/cost")

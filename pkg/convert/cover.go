@@ -42,7 +42,8 @@ const (
 	coverComputed = "set"
 )
 
-// withMetadata adds to the schema of a version what a conversion may change of metadata: no CustomResourceDefinition declares that.
+// withMetadata adds to the schema of a version what a conversion may change of metadata: no CustomResourceDefinition
+// declares that.
 func withMetadata(s *structuralschema.Structural) *structuralschema.Structural {
 	object := func() structuralschema.Structural {
 		return structuralschema.Structural{Generic: structuralschema.Generic{Type: "object"}}
@@ -148,7 +149,8 @@ func (c *comparison) walk(own, other *cover, side int, at fieldpath.Path, s, o *
 	}
 }
 
-// keys compares two maps of which rules name single keys. The other side may have a key by the new name already, so that is never exact.
+// keys compares two maps of which rules name single keys. The other side may have a key by the new name already, so
+// that is never exact.
 func (c *comparison) keys(own, other *cover, side int, at fieldpath.Path, s, o *structuralschema.Structural, above fieldpath.Path) {
 	c.exact = false
 	for _, key := range slices.Sorted(maps.Keys(own.entries)) {
@@ -292,8 +294,8 @@ func keepsUnknown(s *structuralschema.Structural) bool {
 	return a != nil && keepsUnknown(a)
 }
 
-// FloatUse is an expression that computes with floating-point numbers. Of two that are as close as can be, one may be lost and the other
-// not, so only trying all values proves anything.
+// FloatUse is an expression that computes with floating-point numbers. Of two that are as close as can be, one may be
+// lost and the other not, so only trying all values proves anything.
 type FloatUse struct {
 	Where   string
 	Version *kinds.Version

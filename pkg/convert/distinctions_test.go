@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/convert/prove"
 )
 
-// TestProveTriesWhatRulesTellApart: the conversions in testdata/lossy.yaml are lossless except for few values, which only expressions,
-// bounds or names of fields tell.
+// TestProveTriesWhatRulesTellApart: the conversions in testdata/lossy.yaml are lossless except for few values, which
+// only expressions, bounds or names of fields tell.
 func TestProveTriesWhatRulesTellApart(t *testing.T) {
 	t.Parallel()
 	const open = ", x-kubernetes-preserve-unknown-fields: true"

@@ -11,11 +11,13 @@ import (
 	"github.com/corollary-dev/corollary/internal/must"
 )
 
-// TestForgedAnnotationChangesNothingElse writes every field of the other version by the annotation. Admission policies see an object in
-// one version, so the other one must not say something else: converted back by the rules alone, it is the object that was sent.
+// TestForgedAnnotationChangesNothingElse writes every field of the other version by the annotation. Admission policies
+// see an object in one version, so the other one must not say something else: converted back by the rules alone, it is
+// the object that was sent.
 func TestForgedAnnotationChangesNothingElse(t *testing.T) {
 	t.Parallel()
-	// These versions differ: v1beta1 has hostPort, size, items[].title, free; v1 has host and port, level, items[].name, zone.
+	// These versions differ: v1beta1 has hostPort, size, items[].title, free; v1 has host and port, level, items[].name,
+	// zone.
 	const old = `{hostPort: {type: string}, size: {type: string}, free: {type: string},
 		items: {type: array, items: {type: object, properties: {title: {type: string}, old: {type: string}}}}}`
 	const current = `{host: {type: string}, port: {type: integer}, level: {type: string}, zone: {type: string},

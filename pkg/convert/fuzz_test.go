@@ -89,8 +89,8 @@ func certifiedConversions(t testing.TB) (list []certified) {
 	return list
 }
 
-// FuzzCertified makes objects in another way than convert prove: by the fuzzer's bytes. No valid object may make a certified conversion
-// fail, become invalid, or come back different.
+// FuzzCertified makes objects in another way than convert prove: by the fuzzer's bytes. No valid object may make a
+// certified conversion fail, become invalid, or come back different.
 func FuzzCertified(f *testing.F) {
 	all := certifiedConversions(f)
 	for i := range all {
@@ -138,8 +138,8 @@ func FuzzCertified(f *testing.F) {
 	})
 }
 
-// prunings are copies of an object that each lack one of its fields or items. A server-side apply in another version has the API server
-// convert what is left of an object without the fields that its manager owned, defaults included.
+// prunings are copies of an object that each lack one of its fields or items. A server-side apply in another version
+// has the API server convert what is left of an object without the fields that its manager owned, defaults included.
 func prunings(obj map[string]any) (list []map[string]any) {
 	without := func(at fieldpath.Path) {
 		left := runtime.DeepCopyJSON(obj)

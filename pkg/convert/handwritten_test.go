@@ -75,8 +75,8 @@ func handwritten() http.Handler {
 	return conversionwebhook.NewWebhookHandler(scheme, conversionwebhook.NewRegistry())
 }
 
-// BenchmarkAgainstHandwritten sends the same review to a webhook written by hand and to a conversion by two expressions, in turn. It
-// measures the time from request to response, without a network.
+// BenchmarkAgainstHandwritten sends the same review to a webhook written by hand and to a conversion by two
+// expressions, in turn. It measures the time from request to response, without a network.
 func BenchmarkAgainstHandwritten(b *testing.B) {
 	for _, n := range []int{1, 1000} {
 		objects := make([]string, n)
@@ -111,7 +111,8 @@ const stored = `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":
 	`"time":"2026-11-23T08:34:52Z","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{"f:app":{},"f:team":{}}},` +
 	`"f:spec":{"f:hostPort":{}}}}]},"spec":{"hostPort":"h:1"}}`
 
-// BenchmarkConvert converts an object to the hub and back: by two moves in each direction, and by three expressions in all.
+// BenchmarkConvert converts an object to the hub and back: by two moves in each direction, and by three expressions in
+// all.
 func BenchmarkConvert(b *testing.B) {
 	archive := must.Get(txtar.ParseFile("testdata/hostport.txtar")).In(b)
 	version := "{name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, " +

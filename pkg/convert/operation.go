@@ -26,16 +26,16 @@ type pass struct {
 // evaluation is what takes the place of the result of a program.
 type evaluation func(program *rules.Program, obj map[string]any) any
 
-// isPartial reports whether the object lacks what each stored one has: what its version requires, or a default. A server-side apply has
-// the API server convert what is left of an object without the fields of one manager.
+// isPartial reports whether the object lacks what each stored one has: what its version requires, or a default. A
+// server-side apply has the API server convert what is left of an object without the fields of one manager.
 func (p *pass) isPartial() bool {
 	whole := runtime.DeepCopyJSON(p.whole)
 	p.source.Coerce(whole)
 	return !reflect.DeepEqual(whole, p.whole) || len(p.source.Validate(p.ctx, whole)) > 0
 }
 
-// operation is one step of one direction. All operations of a direction read before the first one writes, so that each sees the
-// object as it was, without a copy of it.
+// operation is one step of one direction. All operations of a direction read before the first one writes, so that each
+// sees the object as it was, without a copy of it.
 type operation interface {
 	// read returns what is to be written; ok is false where there is nothing.
 	read(obj map[string]any, p *pass) (value any, ok bool, err error)

@@ -41,8 +41,8 @@ type kept struct {
 	TooLarge bool `json:"tooLarge,omitempty"`
 }
 
-// preserving applies the rules and has what would not survive travel in the annotation; what travels there for the target version
-// is put back, unless it was changed since, or would make the object invalid.
+// preserving applies the rules and has what would not survive travel in the annotation; what travels there for the
+// target version is put back, unless it was changed since, or would make the object invalid.
 func (c *Converter) preserving(obj map[string]any, from, to string, p *pass) error {
 	all := c.takeKept(obj)
 	way := &wayBack{c, from, to, runtime.DeepCopyJSON(obj), p}
@@ -69,12 +69,13 @@ func (c *Converter) preserving(obj map[string]any, from, to string, p *pass) err
 	return c.annotate(obj, all, from, to)
 }
 
-// maxPutBacks bounds in how many parts fields are put back: each costs as much as a conversion, and anybody may have written them.
+// maxPutBacks bounds in how many parts fields are put back: each costs as much as a conversion, and anybody may have
+// written them.
 const maxPutBacks = 8
 
-// putBack restores fields that nobody has changed since, if the object is as valid with them as it is without and says the same in the
-// version that it comes from: whoever writes the annotation must not be able to write a field that has rules. Those that do not keep no
-// others from being restored, unless there are so many that they are tried in parts.
+// putBack restores fields that nobody has changed since, if the object is as valid with them as it is without and says
+// the same in the version that it comes from: whoever writes the annotation must not be able to write a field that has
+// rules. Those that do not keep no others from being restored, unless there are so many that they are tried in parts.
 func (c *Converter) putBack(obj map[string]any, mine *kept, way *wayBack) {
 	target := c.Version(way.to)
 	coerced, items := runtime.DeepCopyJSON(obj), places.Items{}
@@ -125,7 +126,8 @@ func (c *Converter) putBack(obj map[string]any, mine *kept, way *wayBack) {
 	}
 }
 
-// wayBack compares an object of the version to, converted back by the rules alone, with what it was in the version from.
+// wayBack compares an object of the version to, converted back by the rules alone, with what it was in the version
+// from.
 type wayBack struct {
 	*Converter
 	from, to string
@@ -161,7 +163,8 @@ func errorsOf(ctx context.Context, v *kinds.Version, obj map[string]any) map[str
 	return found
 }
 
-// takeKept reads the annotation and takes it off. What cannot be read stays where it is: nothing is known of it, and nothing is lost.
+// takeKept reads the annotation and takes it off. What cannot be read stays where it is: nothing is known of it, and
+// nothing is lost.
 func (c *Converter) takeKept(obj map[string]any) map[string]*kept {
 	all := c.takeAnnotation(obj)
 	if version := c.takeFullMark(obj); version != "" {
@@ -170,8 +173,8 @@ func (c *Converter) takeKept(obj map[string]any) map[string]*kept {
 	return all
 }
 
-// takeAnnotation removes the annotation, and returns what it says. The annotation may have the name that preserve had earlier: it is known
-// by what it holds, which no other one does, and gets the current name when it is written again.
+// takeAnnotation removes the annotation, and returns what it says. The annotation may have the name that preserve had
+// earlier: it is known by what it holds, which no other one does, and gets the current name when it is written again.
 func (c *Converter) takeAnnotation(obj map[string]any) map[string]*kept {
 	annotations, all := Annotations(obj), map[string]*kept{}
 	for _, name := range c.carriers(annotations) {
@@ -190,7 +193,8 @@ func (c *Converter) takeAnnotation(obj map[string]any) map[string]*kept {
 	return all
 }
 
-// carriers are the annotations that may hold what travels, the current one first. One that a rule names holds what the rule says.
+// carriers are the annotations that may hold what travels, the current one first. One that a rule names holds what the
+// rule says.
 func (c *Converter) carriers(annotations map[string]any) []string {
 	names := []string{c.Preserve}
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
@@ -255,8 +259,8 @@ func (c *Converter) annotate(obj map[string]any, all map[string]*kept, from, to 
 	return nil
 }
 
-// markFull marks an object whose annotations leave no room even for the mark that fields of a version are missing: by a label. Labels
-// have no limit together, and the annotation's name and that of a version may be those of a label.
+// markFull marks an object whose annotations leave no room even for the mark that fields of a version are missing: by a
+// label. Labels have no limit together, and the annotation's name and that of a version may be those of a label.
 func (c *Converter) markFull(metadata map[string]any, version string) {
 	labels, _ := metadata["labels"].(map[string]any)
 	if labels == nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/convert/prove"
 )
 
-// Whoever may write an object can forge the annotation of preserve. What comes of it must be an object that the API server takes from a
-// webhook: else every list of the kind fails, for everybody.
+// Whoever may write an object can forge the annotation of preserve. What comes of it must be an object that the API
+// server takes from a webhook: else every list of the kind fails, for everybody.
 func TestForgedAnnotation(t *testing.T) {
 	t.Parallel()
 	c, problems := compile(t, crdOf(`{a: {type: string}, "n": {type: integer}}`, `{a: {type: string}, "n": {type: integer, maximum: 5}, new: {type: string}}`),
@@ -61,7 +61,8 @@ func TestForgedAnnotation(t *testing.T) {
 	}
 }
 
-// Whatever the annotation says, it makes no conversion fail: of an object that is stored, every list of the kind would fail with it.
+// Whatever the annotation says, it makes no conversion fail: of an object that is stored, every list of the kind would
+// fail with it.
 func TestForgedAnnotationNeverFails(t *testing.T) {
 	t.Parallel()
 	_, versions := define(t, crdOf(`{a: {type: string}, old: {type: string}}`, `{a: {type: string}, new: {type: string}}`))
@@ -101,8 +102,8 @@ func TestForgedAnnotationNeverFails(t *testing.T) {
 	}
 }
 
-// What would make reads fail once another version is stored is found before, whatever is stored now: data without room, and an annotation
-// that claims there was none.
+// What would make reads fail once another version is stored is found before, whatever is stored now: data without room,
+// and an annotation that claims there was none.
 func TestSurvivesAnyStoredVersion(t *testing.T) {
 	t.Parallel()
 	_, versions := define(t, crdOf(`{a: {type: string}, m: {type: object, additionalProperties: {type: string}}}`, `{a: {type: string}}`))
@@ -211,7 +212,8 @@ func TestRoomOfAnnotations(t *testing.T) {
 	}
 }
 
-// What was changed in the other version may not go with a preserved field any more. Then that one is not restored, and all others are.
+// What was changed in the other version may not go with a preserved field any more. Then that one is not restored, and
+// all others are.
 func TestPreservedOneByOne(t *testing.T) {
 	t.Parallel()
 	c, problems := compile(t, crdOf(`{replicas: {type: integer}}`,
@@ -237,7 +239,8 @@ func TestPreservedOneByOne(t *testing.T) {
 	}
 }
 
-// TestRenamedAnnotation: what travels under the name that preserve had earlier is put back, and travels on under the current name.
+// TestRenamedAnnotation: what travels under the name that preserve had earlier is put back, and travels on under the
+// current name.
 func TestRenamedAnnotation(t *testing.T) {
 	t.Parallel()
 	crd := crdOf(`{a: {type: string}, note: {type: string}, old: {type: string}}`, `{a: {type: string}, new: {type: string}, zone: {type: string}}`)

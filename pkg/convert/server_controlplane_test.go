@@ -24,7 +24,8 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// serve registers a CRD in a group of its own whose objects are converted by a conversion, and returns the resource without its version.
+// serve registers a CRD in a group of its own whose objects are converted by a conversion, and returns the resource
+// without its version.
 func serve(t *testing.T, crd, conversion string) schema.GroupResource {
 	t.Helper()
 	group := strings.ReplaceAll(testkit.Unique(t), "_", "-") + ".example.com"
@@ -78,8 +79,8 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// Whoever writes an old version keeps what only the new one has, and what they changed wins. A field of one version is a label or an
-// annotation in the other.
+// Whoever writes an old version keeps what only the new one has, and what they changed wins. A field of one version is
+// a label or an annotation in the other.
 func TestServedWithPreserve(t *testing.T) {
 	t.Parallel()
 	things := serve(t, string(crdOf(`{a: {type: string}, old: {type: string}}`,

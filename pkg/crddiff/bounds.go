@@ -141,8 +141,8 @@ func (c *comparison) enum(path string, from, to []structuralschema.JSON) {
 	}
 }
 
-// combined compares what is made of several schemas. What an alternative allows is not compared with another one: one that is
-// written otherwise counts as another.
+// combined compares what is made of several schemas. What an alternative allows is not compared with another one: one
+// that is written otherwise counts as another.
 func (c *comparison) combined(path string, from, to *structuralschema.ValueValidation) {
 	lacks := func(list []structuralschema.NestedValueValidation) func(structuralschema.NestedValueValidation) bool {
 		return func(v structuralschema.NestedValueValidation) bool {

@@ -13,7 +13,8 @@ type Level int
 const (
 	// Compatible: every object that was valid is valid, and no client notices.
 	Compatible Level = iota
-	// Conversion: as it is, values get lost or mean something else; in a version of its own, with a conversion, they do not.
+	// Conversion: as it is, values get lost or mean something else; in a version of its own, with a conversion, they do
+	// not.
 	Conversion
 	// Breaking: objects or clients that worked are refused, or stored values are lost as their objects are written.
 	Breaking

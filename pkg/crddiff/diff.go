@@ -15,8 +15,8 @@ import (
 
 type definition = apiextensionsv1.CustomResourceDefinition
 
-// Diff lists the changes from some definitions to others, by name and path. One that is only in to is compatible, unless API servers
-// refuse it. The error is about a definition that cannot be compared.
+// Diff lists the changes from some definitions to others, by name and path. One that is only in to is compatible,
+// unless API servers refuse it. The error is about a definition that cannot be compared.
 func Diff(from, to []*definition) ([]Change, error) {
 	var all []Change
 	for _, old := range from {
@@ -55,7 +55,8 @@ func Diff(from, to []*definition) ([]Change, error) {
 	return all, nil
 }
 
-// removed is about a definition that is not there any more. Group and plural make its name: one with others is another definition.
+// removed is about a definition that is not there any more. Group and plural make its name: one with others is another
+// definition.
 func removed(old *definition, from, to []*definition) Change {
 	c := Change{CRD: old.Name, Path: "metadata.name", Level: Breaking, Fix: "keep the definition until no object is left",
 		Reason: "the CustomResourceDefinition was removed: deleting it deletes all objects"}
@@ -337,8 +338,8 @@ func (d *differ) loss(version string, l loss, before string) {
 	}
 }
 
-// stored compares the schema in which objects are stored with that in which they will be: what that one does not declare is lost with the
-// next write of an object, whatever else is served.
+// stored compares the schema in which objects are stored with that in which they will be: what that one does not
+// declare is lost with the next write of an object, whatever else is served.
 func (d *differ) stored() {
 	from, to := kinds.StoredVersion(d.old), kinds.StoredVersion(d.new)
 	if from == to || strategy(d.new) == apiextensionsv1.WebhookConverter {
@@ -355,8 +356,8 @@ func (d *differ) stored() {
 	}
 }
 
-// apart compares each version with the stored one: without a webhook nothing but apiVersion changes from one to the other. What the
-// same two versions lost before is not reported again.
+// apart compares each version with the stored one: without a webhook nothing but apiVersion changes from one to the
+// other. What the same two versions lost before is not reported again.
 func (d *differ) apart() {
 	target := kinds.StoredVersion(d.new)
 	for _, v := range d.new.Spec.Versions {
@@ -388,7 +389,8 @@ func (d *differ) apart() {
 	}
 }
 
-// Dropped lists the fields that objects stored in a version lose when they are written in another one without a conversion.
+// Dropped lists the fields that objects stored in a version lose when they are written in another one without a
+// conversion.
 func Dropped(crd *apiextensionsv1.CustomResourceDefinition, from, to string) ([]Change, error) {
 	versions, err := kinds.Versions(crd)
 	if err != nil {
@@ -431,7 +433,8 @@ func (d *differ) between(about, from, to, before string) int {
 	return n
 }
 
-// Worst is the highest level of changes. Where goingBack counts, a change that cannot be taken back needs a version of its own.
+// Worst is the highest level of changes. Where goingBack counts, a change that cannot be taken back needs a version of
+// its own.
 func Worst(changes []Change, goingBack bool) Level {
 	worst := Compatible
 	for _, c := range changes {

@@ -387,8 +387,9 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// TestStoredVersionKeepsFields tries all changes between definitions of two versions, each with .spec.b, without it, or absent. An object
-// in the old stored version, written by the new definition, keeps .spec.b if a webhook converts it or the new stored version has it.
+// TestStoredVersionKeepsFields tries all changes between definitions of two versions, each with .spec.b, without it, or
+// absent. An object in the old stored version, written by the new definition, keeps .spec.b if a webhook converts it or
+// the new stored version has it.
 func TestStoredVersionKeepsFields(t *testing.T) {
 	t.Parallel()
 	schemas := map[bool]string{false: "properties: {a: {type: string}}", true: "properties: {a: {type: string}, b: {type: string}}"}

@@ -8,8 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Parts names the parts in which two definitions differ, such as "spec.scope" or "spec.versions[v1].schema". What an API server fills in
-// counts as if it had been written, and spec.conversion does not count.
+// Parts names the parts in which two definitions differ, such as "spec.scope" or "spec.versions[v1].schema". What an
+// API server fills in counts as if it had been written, and spec.conversion does not count.
 func Parts(a, b *apiextensionsv1.CustomResourceDefinition) []string {
 	a, b = a.DeepCopy(), b.DeepCopy()
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&a.Spec)

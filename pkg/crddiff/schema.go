@@ -280,7 +280,8 @@ func (c *comparison) fields(path string, from, to *structuralschema.Structural) 
 	}
 }
 
-// newFields looks at fields that are declared only now. Objects can have them where keys or unknown fields were allowed.
+// newFields looks at fields that are declared only now. Objects can have them where keys or unknown fields were
+// allowed.
 func (c *comparison) newFields(path string, from, to *structuralschema.Structural) {
 	before := mapOf(from)
 	for _, name := range slices.Sorted(maps.Keys(to.Properties)) {
@@ -296,7 +297,8 @@ func (c *comparison) newFields(path string, from, to *structuralschema.Structura
 	}
 }
 
-// newValue looks at a value that is declared only now, where any was kept: what the schema of objects in it does not declare is dropped.
+// newValue looks at a value that is declared only now, where any was kept: what the schema of objects in it does not
+// declare is dropped.
 func (c *comparison) newValue(path string, to *structuralschema.Structural) {
 	for to.Type == "array" && to.Items != nil {
 		path, to = path+"[*]", to.Items

@@ -14,8 +14,9 @@ type Names struct {
 	Namespaced bool
 }
 
-// Definition is the CustomResourceDefinition of a kind with one version. spec is the schema of .spec; one with fields that must be set must
-// be there itself. Without a status there is no subresource for it. ready is the type of the condition that is a column for kubectl get.
+// Definition is the CustomResourceDefinition of a kind with one version. spec is the schema of .spec; one with fields
+// that must be set must be there itself. Without a status there is no subresource for it. ready is the type of the
+// condition that is a column for kubectl get.
 func Definition(n Names, spec, status Node, ready string) Node {
 	properties := Node{"apiVersion": Node{"type": "string"}, "kind": Node{"type": "string"}, "metadata": Node{"type": "object"}, "spec": spec}
 	version := Node{"name": n.Kind.Version, "served": true, "storage": true, "additionalPrinterColumns": []any{ageColumn()}}

@@ -80,7 +80,8 @@ func sample(s Node) any {
 	return "-"
 }
 
-// pick returns the part of a schema that leads to a path, and everything below it. Items of lists have no step in the path.
+// pick returns the part of a schema that leads to a path, and everything below it. Items of lists have no step in the
+// path.
 func pick(s Node, path fieldpath.Path) Node {
 	if len(path) == 0 {
 		return s

@@ -7,9 +7,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// Status returns the schema of the status that an operator without status.fields writes: generation, conditions, and the list
-// of downstreams at a path such as .status.downstreams, if not empty. Lists are keyed, so that several writers can apply items;
-// if several is true, a downstream has several items, so that list is atomic.
+// Status returns the schema of the status that an operator without status.fields writes: generation, conditions, and
+// the list of downstreams at a path such as .status.downstreams, if not empty. Lists are keyed, so that several writers
+// can apply items; if several is true, a downstream has several items, so that list is atomic.
 func Status(downstreams string, several bool) Node {
 	text, number := Node{"type": "string"}, Node{"type": "integer", "format": "int64"}
 	all := Object(Node{"observedGeneration": number, "conditions": list("type", Node{
@@ -31,8 +31,8 @@ func Status(downstreams string, several bool) Node {
 	return all
 }
 
-// Below returns a path such as .status.downstreams without the step .status. It panics if the path does not parse; those of a
-// loaded config do.
+// Below returns a path such as .status.downstreams without the step .status. It panics if the path does not parse;
+// those of a loaded config do.
 func Below(path string) fieldpath.Path { return fieldpath.MustParse(path)[1:] }
 
 // list returns the schema of a list with a map key.
@@ -50,8 +50,8 @@ func recordedItem() Node {
 	return item
 }
 
-// Lacking returns the part of a schema of .status that a kind cannot store, or nil if it stores all of it, and the sorted paths
-// of the missing fields, such as .status.observedGeneration.
+// Lacking returns the part of a schema of .status that a kind cannot store, or nil if it stores all of it, and the
+// sorted paths of the missing fields, such as .status.observedGeneration.
 func Lacking(wanted Node, kind *status.Storable) (lacking Node, paths []string) {
 	_, paths = kind.Prune(sample(wanted).(map[string]any))
 	for _, path := range paths {
@@ -63,8 +63,8 @@ func Lacking(wanted Node, kind *status.Storable) (lacking Node, paths []string) 
 	return lacking, paths
 }
 
-// PrinterColumns returns columns for kubectl get: whether an object is ready, why not, and its age. ready is the type of the
-// condition.
+// PrinterColumns returns columns for kubectl get: whether an object is ready, why not, and its age. ready is the type
+// of the condition.
 func PrinterColumns(ready string) []any {
 	column := func(field string) string { return fmt.Sprintf(`.status.conditions[?(@.type==%q)].%s`, ready, field) }
 	return []any{

@@ -13,7 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
-// Affected lists what configs read that a change of definitions takes away: check finds it by the new ones, and not by the old ones.
+// Affected lists what configs read that a change of definitions takes away: check finds it by the new ones, and not by
+// the old ones.
 func Affected(files []*load.File, older, newer []*apiextensionsv1.CustomResourceDefinition) ([]crddiff.Change, error) {
 	before, err := kinds.OfflineFrom(older, "OLD")
 	if err != nil {

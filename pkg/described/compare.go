@@ -1,5 +1,5 @@
-// Package described compares the definitions of kinds that configs describe by watch.schema with those that are there, and installs them.
-// It also finds what configs read that a change of definitions takes away.
+// Package described compares the definitions of kinds that configs describe by watch.schema with those that are there,
+// and installs them. It also finds what configs read that a change of definitions takes away.
 package described
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
-// Compare warns of each kind that configs describe whose definition differs from that which is there, and, with required, of each
-// that is not there. find returns nil for none.
+// Compare warns of each kind that configs describe whose definition differs from that which is there, and, with
+// required, of each that is not there. find returns nil for none.
 func Compare(list []compile.Compiled, where string, required bool,
 	find func(name string) (*apiextensionsv1.CustomResourceDefinition, error)) (config.Errors, error) {
 	definitions, err := generate.Definitions(list)

@@ -36,8 +36,8 @@ type installer struct {
 	log    logr.Logger
 }
 
-// Install applies the definitions of all kinds that the configs describe, and waits until they are served. One that is there and
-// differs is only changed if it was applied by the same field manager, and if no object loses anything.
+// Install applies the definitions of all kinds that the configs describe, and waits until they are served. One that is
+// there and differs is only changed if it was applied by the same field manager, and if no object loses anything.
 func Install(ctx context.Context, cfg *rest.Config, files []*load.File, options compile.Options, log logr.Logger) error {
 	list, _, err := compile.All(files, nil, options) // whoever runs them reports what is wrong with the configs
 	if err != nil {

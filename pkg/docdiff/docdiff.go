@@ -1,4 +1,5 @@
-// Package docdiff compares two documents field by field, for people: the items of lists by their names, values of Secrets masked.
+// Package docdiff compares two documents field by field, for people: the items of lists by their names, values of
+// Secrets masked.
 package docdiff
 
 import (
@@ -124,8 +125,8 @@ func (d *documentDiff) lists(at fieldpath.Path, before, after []any) {
 	}
 }
 
-// positions compares the items between those that are equal at both ends, one by one if they are as many, or if there are only new ones or
-// only removed ones; else as a whole.
+// positions compares the items between those that are equal at both ends, one by one if they are as many, or if there
+// are only new ones or only removed ones; else as a whole.
 func (d *documentDiff) positions(at fieldpath.Path, before, after []any) {
 	same := func(i, j int) bool { return canonical.Digest(before[i]) == canonical.Digest(after[j]) }
 	first, b, a := 0, len(before), len(after)

@@ -47,8 +47,8 @@ func BenchmarkLive(b *testing.B) {
 	}
 }
 
-// largeDeployment returns a Deployment of 27 KB as JSON: the recorded one with many environment variables, status, and the
-// entries of other managers.
+// largeDeployment returns a Deployment of 27 KB as JSON: the recorded one with many environment variables, status, and
+// the entries of other managers.
 func largeDeployment(t testing.TB) *unstructured.Unstructured {
 	t.Helper()
 	u := recorded(t, "deployment")

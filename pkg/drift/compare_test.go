@@ -14,9 +14,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// TestCompare runs the cases in testdata/compare. Each is an archive: its comment is the reason, view.yaml the view, live.yaml
-// the live object, desired.yaml the desired one, before.yaml the object before an apply (live.yaml is then the result), and
-// every other file is the expected result of the function of that name.
+// TestCompare runs the cases in testdata/compare. Each is an archive: its comment is the reason, view.yaml the view,
+// live.yaml the live object, desired.yaml the desired one, before.yaml the object before an apply (live.yaml is then
+// the result), and every other file is the expected result of the function of that name.
 func TestCompare(t *testing.T) {
 	golden.Cases(t, "testdata/compare/*.txtar", func(t *testing.T, c *golden.Case) {
 		compared := caseOf(t, c)

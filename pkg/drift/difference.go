@@ -19,18 +19,19 @@ type Difference struct {
 	Want, Have any
 	// Shown is the part of the path that may be shown: a key of a map can be a value of a Secret.
 	Shown string
-	// Manager is the field manager that wrote the live value last, according to managedFields: the owner with the latest time
-	// apart from us (ties by name); else our own, if admission or another writer used our name; "" for a field without an
-	// owner, such as a removed one.
+	// Manager is the field manager that wrote the live value last, according to managedFields: the owner with the latest
+	// time apart from us (ties by name); else our own, if admission or another writer used our name; "" for a field
+	// without an owner, such as a removed one.
 	Manager string
 }
 
 // Masked replaces a value that must not be shown.
 const Masked = redact.Masked
 
-// Changed returns how the live object differs from desired, sorted by path: fields with another value or none, fields that we own but
-// do not desire any more, and additional keys in exclusive fields; no identity, and no fields that are not part of P. A value that the
-// API server normalizes (1000m to 1) counts as different: to avoid that, pass as desired what Project returns for the result of an apply.
+// Changed returns how the live object differs from desired, sorted by path: fields with another value or none, fields
+// that we own but do not desire any more, and additional keys in exclusive fields; no identity, and no fields that are
+// not part of P. A value that the API server normalizes (1000m to 1) counts as different: to avoid that, pass as
+// desired what Project returns for the result of an apply.
 func Changed(desired map[string]any, live *unstructured.Unstructured, v *View) []Difference {
 	es := managed.Latest(managed.Entries(live), v.Manager)
 	d := differ{es: es, our: managed.Find(es, v.Manager), words: v.Words}
@@ -140,8 +141,8 @@ func (d *differ) removed(have any, holders managed.Owners, at *fieldpath.Trail) 
 	}
 }
 
-// atomicRest adds the additional keys of a map that managers own only as a whole: an apply replaces all of it, and would remove
-// these keys.
+// atomicRest adds the additional keys of a map that managers own only as a whole: an apply replaces all of it, and
+// would remove these keys.
 func (d *differ) atomicRest(want, have map[string]any, holders managed.Owners, at *fieldpath.Trail) {
 	whole := false
 	for _, o := range holders {
@@ -192,8 +193,8 @@ func (d *differ) lists(want, have []any, holders managed.Owners, at *fieldpath.T
 	}
 }
 
-// matcher returns a function that finds an item in list, and the names of the items; nil if they are named neither by keys nor
-// by values.
+// matcher returns a function that finds an item in list, and the names of the items; nil if they are named neither by
+// keys nor by values.
 func matcher(within []*managed.Items, our int, list []any) (find func(item any) (int, bool), names *managed.Items) {
 	names = managed.Named(within, our)
 	switch {
@@ -222,8 +223,8 @@ func Paths(list []Difference) string {
 // maxExplained is how many fields Explain names.
 const maxExplained = 3
 
-// Explain says on one line which fields differ and who wrote them last. manager is our field manager: what it wrote itself, and the
-// document does not have any more, was changed by nobody else.
+// Explain says on one line which fields differ and who wrote them last. manager is our field manager: what it wrote
+// itself, and the document does not have any more, was changed by nobody else.
 func Explain(list []Difference, manager string) string {
 	var parts []string
 	for k, c := range list {
@@ -245,9 +246,10 @@ func Explain(list []Difference, manager string) string {
 	return strings.Join(parts, ", ")
 }
 
-// IsOwnChange reports whether nobody else has caused the differences of an object whose hash is the desired one: no other manager wrote
-// these fields, and we applied one that is not desired any more, such as the hash under another key, or an owner reference that has become
-// another one, as with another version of the upstream. It is true if nothing differs, as with another field manager.
+// IsOwnChange reports whether nobody else has caused the differences of an object whose hash is the desired one: no
+// other manager wrote these fields, and we applied one that is not desired any more, such as the hash under another
+// key, or an owner reference that has become another one, as with another version of the upstream. It is true if
+// nothing differs, as with another field manager.
 func IsOwnChange(list []Difference, manager string) bool {
 	ofOwner := fieldpath.New("metadata", "ownerReferences")
 	return !slices.ContainsFunc(list, func(d Difference) bool { return d.Manager != "" && d.Manager != manager }) &&

@@ -129,7 +129,8 @@ func changeAndRevert(c change, at place) func(*edited) (*unstructured.Unstructur
 	}
 }
 
-// afterOurApply returns an edit that applies everything but the place as a second writer with our name, and then makes the change.
+// afterOurApply returns an edit that applies everything but the place as a second writer with our name, and then makes
+// the change.
 func afterOurApply(c change, at place) func(*edited) (*unstructured.Unstructured, error) {
 	return func(o *edited) (*unstructured.Unstructured, error) {
 		less := runtime.DeepCopyJSON(o.desired)

@@ -54,9 +54,9 @@ type edited struct {
 
 var errNothingToDo = errors.New("there is nothing to do")
 
-// TestEveryEdit returns a search: it applies objects of every kind with one more field, empty or not, and then changes them as
-// another client could. If the digest says in sync, an apply must change nothing and our values must be the same; if not, one
-// apply must restore them.
+// TestEveryEdit returns a search: it applies objects of every kind with one more field, empty or not, and then changes
+// them as another client could. If the digest says in sync, an apply must change nothing and our values must be the
+// same; if not, one apply must restore them.
 func TestEveryEdit(t *testing.T) {
 	ns := testkit.Namespace(t)
 	var kinds, tried, seen atomic.Int64
@@ -157,8 +157,9 @@ func (o *edited) make(doc map[string]any) bool {
 	return !o.base.Extra // otherwise the API server has added keys
 }
 
-// settles reports whether applying the same document again changes nothing. That is false for some: an item {} of a list whose
-// keys all have defaults comes and goes, and a ServiceAccount's secret with an empty name is accepted once and then refused.
+// settles reports whether applying the same document again changes nothing. That is false for some: an item {} of a
+// list whose keys all have defaults comes and goes, and a ServiceAccount's secret with an empty name is accepted once
+// and then refused.
 func (o *edited) settles(at place) bool {
 	o.t.Helper()
 	would, err := o.client.DryRunApply(o.t.Context(), o.target, o.live.GetUID(), o.desired)
@@ -260,8 +261,8 @@ func differs(was, is any, at []any, ignore func(at []any) bool) string {
 	return fmt.Sprintf("%s was %s, is %s\n", place{path: at}, short(was), short(is))
 }
 
-// unrecorded reports whether a place is an empty list whose ownership the API server does not record: a merged list is recorded
-// only by its items.
+// unrecorded reports whether a place is an empty list whose ownership the API server does not record: a merged list is
+// recorded only by its items.
 func (o *edited) unrecorded(at []any) bool {
 	want, _ := valueIn(o.desired, at)
 	list, ok := want.([]any)
@@ -273,8 +274,8 @@ func (o *edited) unrecorded(at []any) bool {
 	return !recorded
 }
 
-// changedBy returns what a write changes, apart from what every write or a controller changes. The API server increments the
-// generation for some applies that change nothing.
+// changedBy returns what a write changes, apart from what every write or a controller changes. The API server
+// increments the generation for some applies that change nothing.
 func (o *edited) changedBy(was, is *unstructured.Unstructured) string {
 	stored := func(u *unstructured.Unstructured) map[string]any {
 		out := u.DeepCopy()

@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// Extras returns the sorted paths of keys in exclusive fields that are live but not desired, to be set to null. It descends
-// into maps, but not into lists, because a merge patch cannot remove an item.
+// Extras returns the sorted paths of keys in exclusive fields that are live but not desired, to be set to null. It
+// descends into maps, but not into lists, because a merge patch cannot remove an item.
 func Extras(live *unstructured.Unstructured, desired map[string]any, exclusive []fieldpath.Path) []fieldpath.Path {
 	var out []fieldpath.Path
 	for _, p := range exclusive {
@@ -77,8 +77,8 @@ func unowned(value any, node managed.Fields, known bool) bool {
 	return false
 }
 
-// othersWithin reports whether another manager owns something below p: then what looks like an atomic map of ours is a map that
-// we applied empty.
+// othersWithin reports whether another manager owns something below p: then what looks like an atomic map of ours is a
+// map that we applied empty.
 func othersWithin(obj map[string]any, p fieldpath.Path, es []managed.Entry, our int) bool {
 	for i := range es {
 		if i == our {

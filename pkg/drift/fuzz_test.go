@@ -36,8 +36,8 @@ func fuzzViews() []*drift.View {
 	}
 }
 
-// FuzzProject takes any object with any managedFields: nothing panics, the object is unchanged, the result is deterministic and
-// no larger than the object, and P is its digest if nothing is absent.
+// FuzzProject takes any object with any managedFields: nothing panics, the object is unchanged, the result is
+// deterministic and no larger than the object, and P is its digest if nothing is absent.
 func FuzzProject(f *testing.F) {
 	files := must.Get(filepath.Glob("testdata/live/*.json")).In(f)
 	for _, file := range files {

@@ -7,11 +7,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// InitialField is the state of one initial field of a live object. As long as only we own it, it must be applied with its live
-// value, because omitting it would reset it; once another manager owns it, it must be omitted.
+// InitialField is the state of one initial field of a live object. As long as only we own it, it must be applied with
+// its live value, because omitting it would reset it; once another manager owns it, it must be omitted.
 type InitialField struct {
-	// Ours means that our entry owns the field or something in it. Others means that another manager does, by any operation or
-	// subresource (an autoscaler uses the scale subresource).
+	// Ours means that our entry owns the field or something in it. Others means that another manager does, by any
+	// operation or subresource (an autoscaler uses the scale subresource).
 	Ours, Others bool
 	// Value is the live value; nil if Present is false, and for a generated field.
 	Value   any
@@ -44,8 +44,8 @@ func (v *View) LacksGenerated(l *Live) bool {
 	return false
 }
 
-// initialField returns the state of one field. Another manager that owns a place above the field counts only if we do not own
-// the field itself: if we do, that place is not atomic, and the manager owns only the place.
+// initialField returns the state of one field. Another manager that owns a place above the field counts only if we do
+// not own the field itself: if we do, that place is not atomic, and the manager owns only the place.
 func initialField(obj map[string]any, p fieldpath.Path, es []managed.Entry, our int) InitialField {
 	var f InitialField
 	var owned managed.Fields

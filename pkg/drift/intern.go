@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// interned holds short strings that most objects have: kinds, versions, namespaces. It is bounded, because anyone who can
-// create objects chooses some of them; further strings are just not shared.
+// interned holds short strings that most objects have: kinds, versions, namespaces. It is bounded, because anyone who
+// can create objects chooses some of them; further strings are just not shared.
 var interned = struct {
 	sync.RWMutex
 	known map[string]string

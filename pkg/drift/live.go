@@ -19,8 +19,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift/managed"
 )
 
-// Live is what is kept of a live object: a few hundred bytes for any object. It is immutable, so it can be shared without
-// locks. It implements runtime.Object and metav1.Object, as the cache of a watch requires.
+// Live is what is kept of a live object: a few hundred bytes for any object. It is immutable, so it can be shared
+// without locks. It implements runtime.Object and metav1.Object, as the cache of a watch requires.
 type Live struct {
 	NoMetadata
 	Identity
@@ -30,11 +30,12 @@ type Live struct {
 	Owners []OwnerRef
 	Marks
 	Projection
-	// Status and StatusMessage are the result of kstatus for the whole object, generation included. The message of a Current
-	// object has no further information and is omitted; that of a Terminating one names its finalizers.
+	// Status and StatusMessage are the result of kstatus for the whole object, generation included. The message of a
+	// Current object has no further information and is omitted; that of a Terminating one names its finalizers.
 	Status        kstatus.Status
 	StatusMessage string
-	// Kept is what the view's Keep selects, or the whole object without managedFields; nil for nothing. It must not be changed.
+	// Kept is what the view's Keep selects, or the whole object without managedFields; nil for nothing. It must not be
+	// changed.
 	Kept map[string]any
 
 	// MarkApplied means that our manager, or the previous one, owns OwnerMark by apply. See OwnerRef.Applied.
@@ -43,8 +44,8 @@ type Live struct {
 	MarkTheirs bool
 	// MarkVoid means that the upstream that OwnerMark names does not exist. The object itself does not say that.
 	MarkVoid bool
-	// Unselected means that the object lacks the labels that its watch selects. It is never true in a watch; other readers set
-	// it.
+	// Unselected means that the object lacks the labels that its watch selects. It is never true in a watch; other readers
+	// set it.
 	Unselected bool
 	// Deleting means that the object has a deletionTimestamp.
 	Deleting bool
@@ -67,10 +68,11 @@ type Identity struct {
 
 // Projection is what managedFields say of our fields.
 type Projection struct {
-	// P is the digest of the projection: the live values of our fields, with whole exclusive fields and without initial fields.
-	// It is zero if Managed is false.
+	// P is the digest of the projection: the live values of our fields, with whole exclusive fields and without initial
+	// fields. It is zero if Managed is false.
 	P canonical.Sum
-	// Shape is a digest of which fields we own, without their values. It can be compared within one process; see managed.Fields.Shape.
+	// Shape is a digest of which fields we own, without their values. It can be compared within one process; see
+	// managed.Fields.Shape.
 	Shape uint32
 	// Managed means that our manager, or the previous one, has applied to the object.
 	Managed bool
@@ -78,8 +80,8 @@ type Projection struct {
 	CoOwned bool
 	// Extra means that an exclusive field has keys that we do not own.
 	Extra bool
-	// NeedsTakeover means that a manager of View.TakeoverManagers has an entry for the object itself, which must become ours
-	// before the next apply.
+	// NeedsTakeover means that a manager of View.TakeoverManagers has an entry for the object itself, which must become
+	// ours before the next apply.
 	NeedsTakeover bool
 	// Initial has the state of each initial field of the view, in the same order.
 	Initial []InitialField
@@ -97,15 +99,18 @@ type Marks struct {
 
 // Secret is what is kept of a Secret besides, or known of a desired one.
 type Secret struct {
-	// Keys are the keys of its data that we own, or give, in order. An apply that omits one removes a value that may exist nowhere else.
+	// Keys are the keys of its data that we own, or give, in order. An apply that omits one removes a value that may exist
+	// nowhere else.
 	Keys []string
-	// Others are the keys of other managers, if the view has generated fields: one that was generated may be theirs by now.
+	// Others are the keys of other managers, if the view has generated fields: one that was generated may be theirs by
+	// now.
 	Others []string
 	// Content is the digest of all that we own, or give, but for the name and our marks.
 	Content canonical.Sum
 }
 
-// EqualsExceptVersion reports whether all that is kept of two states of an object is the same, except for the resource version.
+// EqualsExceptVersion reports whether all that is kept of two states of an object is the same, except for the resource
+// version.
 func (l *Live) EqualsExceptVersion(other *Live) bool {
 	if l == nil || other == nil {
 		return false
@@ -121,8 +126,8 @@ type OwnerRef struct {
 	Kind, Name string
 	UID        types.UID
 	Controller bool
-	// Applied means that our manager, or the previous one, owns the reference by apply, according to the API server. Only an
-	// apply by that manager, or a write to managedFields of an existing object, can have caused it.
+	// Applied means that our manager, or the previous one, owns the reference by apply, according to the API server. Only
+	// an apply by that manager, or a write to managedFields of an existing object, can have caused it.
 	Applied bool
 }
 
@@ -249,8 +254,8 @@ func statusOf(u *unstructured.Unstructured) (kstatus.Status, string) {
 	}
 }
 
-// hasOnlyKindRule reports whether the general rules of kstatus have nothing to say about an object, so that the rule of its kind alone
-// counts. They convert its status by reflection, which takes longer than the rule of a ConfigMap.
+// hasOnlyKindRule reports whether the general rules of kstatus have nothing to say about an object, so that the rule of
+// its kind alone counts. They convert its status by reflection, which takes longer than the rule of a ConfigMap.
 func hasOnlyKindRule(obj map[string]any) bool {
 	metadata, ok := obj["metadata"].(map[string]any)
 	_, isNumber := metadata["generation"].(int64)
@@ -296,8 +301,8 @@ func withoutManagedFields(metadata map[string]any) map[string]any {
 	return out
 }
 
-// keep copies what is at the end of chain in obj to the same place in out, and creates out if it is nil. If the chain reaches a
-// value that is not a map, that value is copied, so that an expression has the same result.
+// keep copies what is at the end of chain in obj to the same place in out, and creates out if it is nil. If the chain
+// reaches a value that is not a map, that value is copied, so that an expression has the same result.
 func keep(out, obj map[string]any, chain []string) map[string]any {
 	if len(chain) == 0 {
 		return out
@@ -378,8 +383,8 @@ func text(m map[string]any, field string) string {
 	return s
 }
 
-// compact copies the strings that are unique to this object into one allocation: this uses less memory, and keeps no larger
-// string alive.
+// compact copies the strings that are unique to this object into one allocation: this uses less memory, and keeps no
+// larger string alive.
 func (l *Live) compact() {
 	own := []*string{&l.Name, (*string)(&l.UID), &l.ResourceVersion, &l.Hash, &l.OwnerMark, &l.StatusMessage}
 	for i := range l.Owners {

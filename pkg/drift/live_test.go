@@ -56,7 +56,8 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestLiveOfAnotherOperator: an object with the owner annotation of another operator has an owner, unless it is known to be ours.
+// TestLiveOfAnotherOperator: an object with the owner annotation of another operator has an owner, unless it is known
+// to be ours.
 func TestLiveOfAnotherOperator(t *testing.T) {
 	const text = `{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: b, annotations: {other.example.com/by: default/s1/0b7f2b0e-3f9c-4a53-9f0a-2f8f6f0d1c11,
   example.com/image: registry/a/b, example.com/hash: "HASH"}}}`
@@ -80,7 +81,8 @@ func TestLiveStatus(t *testing.T) {
 	})
 }
 
-// TestLiveStatusOfKinds: the status of an object without one is that of the library, for all kinds for which it has a rule.
+// TestLiveStatusOfKinds: the status of an object without one is that of the library, for all kinds for which it has a
+// rule.
 func TestLiveStatusOfKinds(t *testing.T) {
 	for kind, apiVersion := range map[string]string{
 		"Service": "v1", "Pod": "v1", "Secret": "v1", "PersistentVolumeClaim": "v1", "ConfigMap": "v1", "StatefulSet": "apps/v1",

@@ -16,9 +16,9 @@ type CoOwnedField struct {
 	Manager string
 }
 
-// LostFields returns the fields that manager owned in before, does not own in after, and that remain because another manager
-// owns them, sorted by path and without fields below a returned one. before is the object at the time of the apply, after is
-// the result of the apply.
+// LostFields returns the fields that manager owned in before, does not own in after, and that remain because another
+// manager owns them, sorted by path and without fields below a returned one. before is the object at the time of the
+// apply, after is the result of the apply.
 func LostFields(before, after *unstructured.Unstructured, manager string) []CoOwnedField {
 	old, ok := managed.Owned(before, manager)
 	if !ok {
@@ -37,8 +37,8 @@ type lostFinder struct {
 	lost []CoOwnedField
 }
 
-// place checks one remaining place: old is what we owned of it, holders how it is owned now. A place that was owned itself is lost
-// if we own nothing of it any more and someone else owns something; otherwise check what is below.
+// place checks one remaining place: old is what we owned of it, holders how it is owned now. A place that was owned
+// itself is lost if we own nothing of it any more and someone else owns something; otherwise check what is below.
 func (l *lostFinder) place(old managed.Fields, before, after any, holders managed.Owners, at *fieldpath.Trail) {
 	if holders.Of(l.our).Holding == managed.HoldsNothing && old.IsMember() {
 		if holders.HasOther(l.our) {

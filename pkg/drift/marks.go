@@ -8,9 +8,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift/managed"
 )
 
-// readMarks sets who applied the owner marks, and the name of the downstream, where that is ours. Only the exact paths of the marks count,
-// and only as owned places: when an object is created, the API server removes these from the entries that the client sent, but keeps paths
-// that the object does not have.
+// readMarks sets who applied the owner marks, and the name of the downstream, where that is ours. Only the exact paths
+// of the marks count, and only as owned places: when an object is created, the API server removes these from the
+// entries that the client sent, but keeps paths that the object does not have.
 func (v *View) readMarks(l *Live, u *unstructured.Unstructured, es []managed.Entry) {
 	annotation := v.ownerAnnotation(u)
 	written, _ := u.Object["metadata"].(map[string]any)

@@ -56,8 +56,9 @@ func forgeries(apiVersion string) map[string]string {
 	}
 }
 
-// TestServerMarksOfNewObjects: whatever managedFields and name a client sends when it creates an object, the marks are its own:
-// the API server attributes every field of a new object to the request. Only an apply with our name makes them ours.
+// TestServerMarksOfNewObjects: whatever managedFields and name a client sends when it creates an object, the marks are
+// its own: the API server attributes every field of a new object to the request. Only an apply with our name makes them
+// ours.
 func TestServerMarksOfNewObjects(t *testing.T) {
 	ns, client := testkit.Namespace(t), testkit.Dynamic(t)
 	for _, kind := range marked {
@@ -118,8 +119,9 @@ func create(t *testing.T, resource dynamic.ResourceInterface, u *unstructured.Un
 	return resource.Create(t.Context(), u, metav1.CreateOptions{FieldManager: by})
 }
 
-// TestServerMarksOfWrites: for an existing object, an apply with our name or a write to managedFields makes the marks ours.
-// Both need the right to patch or update the object, and an apply that creates the verbs create and patch; a subresource is not enough.
+// TestServerMarksOfWrites: for an existing object, an apply with our name or a write to managedFields makes the marks
+// ours. Both need the right to patch or update the object, and an apply that creates the verbs create and patch; a
+// subresource is not enough.
 func TestServerMarksOfWrites(t *testing.T) {
 	ns, client := testkit.Namespace(t), testkit.Dynamic(t)
 	meta := fmt.Sprintf(`{"metadata":{"annotations":{%q:"a/b/%s"},"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":%q}]}}`, markKey, ownerUID, ownerUID)

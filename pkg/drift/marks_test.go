@@ -21,7 +21,8 @@ const (
 
 var marks = &drift.View{Manager: manager, OwnerAnnotation: markKey}
 
-// marked are objects with both marks, of kinds that the API server stores in different ways; resource is their resource.
+// marked are objects with both marks, of kinds that the API server stores in different ways; resource is their
+// resource.
 var marked = []struct {
 	reason, resource, yaml string
 }{
@@ -64,8 +65,8 @@ func proof(t *testing.T, u *unstructured.Unstructured) string {
 	return strings.Join(says, " ")
 }
 
-// TestServerMarksTaken: if another writer changes a mark, it is not ours any more; a manager that applies the same value shares
-// it.
+// TestServerMarksTaken: if another writer changes a mark, it is not ours any more; a manager that applies the same
+// value shares it.
 func TestServerMarksTaken(t *testing.T) {
 	ns, client := memory(t), testkit.Dynamic(t)
 	u := markedObject(t, marked[0].yaml, "taken")

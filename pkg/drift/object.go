@@ -77,8 +77,8 @@ func (l *Live) GetDeletionTimestamp() *v1.Time {
 	return nil
 }
 
-// NoMetadata is embedded in objects of a cache that keep few fields of their metadata. Of the other fields that metav1.Object has, it
-// says that they are empty, and setting them changes nothing.
+// NoMetadata is embedded in objects of a cache that keep few fields of their metadata. Of the other fields that
+// metav1.Object has, it says that they are empty, and setting them changes nothing.
 type NoMetadata struct{}
 
 func (NoMetadata) GetGeneration() int64                      { return 0 }

@@ -8,16 +8,17 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// Project returns the live values of the fields that manager owns by server-side apply (operation Apply, not a subresource), and false if
-// it has no such entry. If the API server normalized nothing, that is what manager applied, without apiVersion, kind and the object's
-// identity, which are never in managedFields.
+// Project returns the live values of the fields that manager owns by server-side apply (operation Apply, not a
+// subresource), and false if it has no such entry. If the API server normalized nothing, that is what manager applied,
+// without apiVersion, kind and the object's identity, which are never in managedFields.
 //
-// List items are in live order and have only the fields that are owned: a key that the API server defaulted (a port's protocol) is part
-// of the item's name in fieldsV1, but not in the projection. A field that is owned but absent (an empty list or string that the API
-// server dropped) is nil here. A place that is owned as a whole has its whole live value.
+// List items are in live order and have only the fields that are owned: a key that the API server defaulted (a port's
+// protocol) is part of the item's name in fieldsV1, but not in the projection. A field that is owned but absent (an
+// empty list or string that the API server dropped) is nil here. A place that is owned as a whole has its whole live
+// value.
 //
-// The result shares values with u and must not be changed. Its size is bounded by the size of u, managedFields included, and so is the
-// time, apart from sorting.
+// The result shares values with u and must not be changed. Its size is bounded by the size of u, managedFields
+// included, and so is the time, apart from sorting.
 func Project(u *unstructured.Unstructured, manager string) (projection map[string]any, ok bool) {
 	owned, ok := managed.Owned(u, manager)
 	if !ok {
@@ -27,8 +28,8 @@ func Project(u *unstructured.Unstructured, manager string) (projection map[strin
 }
 
 // Desired returns the digest that the projection of the live object will have after full is applied, if the API server
-// normalizes nothing. full is the canonical object with conventions, owner marks and the hash. It ignores what is not part of P,
-// and what is never in managedFields (apiVersion, kind and the identifying metadata).
+// normalizes nothing. full is the canonical object with conventions, owner marks and the hash. It ignores what is not
+// part of P, and what is never in managedFields (apiVersion, kind and the identifying metadata).
 func Desired(full map[string]any, v *View) canonical.Sum {
 	return canonical.ExactDigest(shape(full, v.leftOut()))
 }
@@ -59,8 +60,8 @@ func shape(full map[string]any, initial []fieldpath.Path) map[string]any {
 	return fieldpath.Without(out, initial)
 }
 
-// projection returns what P is the digest of, if nothing owned is absent: the projection with whole exclusive fields, and
-// without initial fields and those aside.
+// projection returns what P is the digest of, if nothing owned is absent: the projection with whole exclusive fields,
+// and without initial fields and those aside.
 func (v *View) projection(obj map[string]any, owned managed.Fields) map[string]any {
 	out := owned.Projection(obj, false)
 	for _, p := range v.Exclusive {
@@ -72,9 +73,10 @@ func (v *View) projection(obj map[string]any, owned managed.Fields) map[string]a
 	return fieldpath.Without(out, v.leftOut())
 }
 
-// sum returns P: the digest of the projection and of what the manager owns and is absent. An empty value that the API server does not
-// store (args: []) stays owned; a writer that sets it later removes it from our entry, which changes P. If nothing owned is absent, P is
-// ExactDigest(v.projection(obj, owned)), which is built only if fields must be added or removed. Only then can it equal Desired.
+// sum returns P: the digest of the projection and of what the manager owns and is absent. An empty value that the API
+// server does not store (args: []) stays owned; a writer that sets it later removes it from our entry, which changes P.
+// If nothing owned is absent, P is ExactDigest(v.projection(obj, owned)), which is built only if fields must be added
+// or removed. Only then can it equal Desired.
 func (v *View) sum(obj map[string]any, owned managed.Fields) canonical.Sum {
 	if owned.IsLeaf() || len(v.Exclusive)+len(v.Initial)+len(v.Aside) == 0 {
 		return owned.Sum(obj)

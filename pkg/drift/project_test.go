@@ -14,8 +14,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// TestProjectionIsWhatWasApplied checks the premise of "in sync without a request", for the API server's responses to each
-// document of the table.
+// TestProjectionIsWhatWasApplied checks the premise of "in sync without a request", for the API server's responses to
+// each document of the table.
 func TestProjectionIsWhatWasApplied(t *testing.T) {
 	for _, d := range documents(t) {
 		t.Run(d.name, func(t *testing.T) { checkProjection(t, d, recorded(t, d.name)) })
@@ -43,8 +43,8 @@ func checkProjection(t *testing.T, d document, live *unstructured.Unstructured) 
 	}
 }
 
-// TestNothingChanged: what was just applied has no differences, apart from what the API server normalized, and none to the
-// projection of the response.
+// TestNothingChanged: what was just applied has no differences, apart from what the API server normalized, and none to
+// the projection of the response.
 func TestNothingChanged(t *testing.T) {
 	for _, d := range documents(t) {
 		t.Run(d.name, func(t *testing.T) {

@@ -10,8 +10,9 @@ import (
 // maxPartial limits the documents that Partial returns.
 const maxPartial = 16
 
-// Partial returns documents that change live toward desired step by step: the first has the metadata of desired and otherwise
-// what our entry owns in live; each further one has one more difference as in desired. desired is not changed.
+// Partial returns documents that change live toward desired step by step: the first has the metadata of desired and
+// otherwise what our entry owns in live; each further one has one more difference as in desired. desired is not
+// changed.
 func Partial(desired map[string]any, live *unstructured.Unstructured, v *View) []map[string]any {
 	owned, _ := Project(live, v.Manager)
 	base := make(map[string]any, len(desired))
@@ -39,9 +40,9 @@ func copyAt(to, from map[string]any, p fieldpath.Path) map[string]any {
 	return fieldpath.With(to, p, value)
 }
 
-// AsCreated returns desired with the live values that admission sets in a new object: where live differs from desired and
-// equals created, the result of a dry-run create of desired, nobody has changed the value since. It returns nil if there is no
-// such value. desired is not changed.
+// AsCreated returns desired with the live values that admission sets in a new object: where live differs from desired
+// and equals created, the result of a dry-run create of desired, nobody has changed the value since. It returns nil if
+// there is no such value. desired is not changed.
 func AsCreated(desired map[string]any, live, created *unstructured.Unstructured, v *View) map[string]any {
 	out, found := desired, false
 	for _, d := range Changed(desired, live, v) {

@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m, testkit.WithCRDs("testdata/crds")) }
 
-// TestServerDocuments applies each document to a real API server: if nothing is normalized, the projection is what was applied.
-// With -update it records the responses for the tests without a server.
+// TestServerDocuments applies each document to a real API server: if nothing is normalized, the projection is what was
+// applied. With -update it records the responses for the tests without a server.
 func TestServerDocuments(t *testing.T) {
 	ns := testkit.Namespace(t)
 	for _, d := range documents(t) {

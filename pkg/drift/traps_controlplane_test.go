@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// TestServerCanonical: why the canonical form has no stringData, which is owned instead of data if it is applied as it is, and no nulls
-// in maps, but those in lists.
+// TestServerCanonical: why the canonical form has no stringData, which is owned instead of data if it is applied as it
+// is, and no nulls in maps, but those in lists.
 func TestServerCanonical(t *testing.T) {
 	ns := testkit.Namespace(t)
 	given := parse(t, `{apiVersion: v1, kind: Secret, metadata: {name: raw}, stringData: {a: "1", b: "2"}}`)

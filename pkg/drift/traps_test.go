@@ -58,8 +58,8 @@ spec:
   granular: {a: "1"}
 `
 
-// TestServerForeignWrites: what a write by another client does to the projection and its explanation. The writes are merge patches by a
-// manager, in testdata/writes.txt.
+// TestServerForeignWrites: what a write by another client does to the projection and its explanation. The writes are
+// merge patches by a manager, in testdata/writes.txt.
 func TestServerForeignWrites(t *testing.T) {
 	golden.Table(t, "testdata/writes.txt", func(t *testing.T, input string) string {
 		by, patch, _ := strings.Cut(input, ": ")
@@ -107,7 +107,8 @@ func TestServerLost(t *testing.T) {
 	}
 }
 
-// TestServerForgedEntry: a forged entry with our name is read like any other; only the live values of the fields in it count.
+// TestServerForgedEntry: a forged entry with our name is read like any other; only the live values of the fields in it
+// count.
 func TestServerForgedEntry(t *testing.T) {
 	ns := memory(t)
 	desired := formOf(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mode: fast}}`))

@@ -21,13 +21,13 @@ type Unlike struct {
 	Lives, Made bool
 	// Ours means that we own the field.
 	Ours bool
-	// Manager is another owner of the field if we do not own it: then the difference is its doing. It is "" for a field without an owner,
-	// which has a value that the API server derived.
+	// Manager is another owner of the field if we do not own it: then the difference is its doing. It is "" for a field
+	// without an owner, which has a value that the API server derived.
 	Manager string
 }
 
-// UnlikeNew returns how live differs from created, the result of a dry-run create of our document, apart from metadata, status, fields
-// that are not part of P and values that the API server allocates. It is sorted by path.
+// UnlikeNew returns how live differs from created, the result of a dry-run create of our document, apart from metadata,
+// status, fields that are not part of P and values that the API server allocates. It is sorted by path.
 func UnlikeNew(live, created *unstructured.Unstructured, v *View) []Unlike {
 	es := managed.Entries(live)
 	u := unlikeFinder{es: es, our: managed.Find(es, v.Manager)}
@@ -45,8 +45,8 @@ func UnlikeNew(live, created *unstructured.Unstructured, v *View) []Unlike {
 	return found
 }
 
-// allocated are values that the API server chooses for each object, of which a dry run shows others, and those of a subresource that has no
-// field manager.
+// allocated are values that the API server chooses for each object, of which a dry run shows others, and those of a
+// subresource that has no field manager.
 var allocated = map[schema.GroupKind][]fieldpath.Path{
 	{Kind: "Service"}: {
 		fieldpath.New("spec", "clusterIP"), fieldpath.New("spec", "clusterIPs"), fieldpath.New("spec", "healthCheckNodePort"),
@@ -176,8 +176,9 @@ func LikeNew(obj *unstructured.Unstructured, list []Unlike) *unstructured.Unstru
 	return out
 }
 
-// Claim returns doc with the live values of those fields of list that nobody owns; false if there are none. An apply of it makes them
-// ours and changes none of them; the next apply of doc then removes them, and the API server derives them again.
+// Claim returns doc with the live values of those fields of list that nobody owns; false if there are none. An apply of
+// it makes them ours and changes none of them; the next apply of doc then removes them, and the API server derives them
+// again.
 func Claim(doc map[string]any, list []Unlike) (claim map[string]any, ok bool) {
 	for _, f := range list {
 		if f.Lives && !f.Ours {
@@ -207,7 +208,8 @@ func LivingAt(paths []fieldpath.Path, live *unstructured.Unstructured) (out []Un
 	return out
 }
 
-// Owned returns the document that manager applied last, as far as the API server has kept it: an apply of it changes nothing.
+// Owned returns the document that manager applied last, as far as the API server has kept it: an apply of it changes
+// nothing.
 func Owned(live *unstructured.Unstructured, manager string) map[string]any {
 	owned, _ := managed.Owned(live, manager)
 	doc := owned.Projection(live.Object, false)
@@ -215,8 +217,8 @@ func Owned(live *unstructured.Unstructured, manager string) map[string]any {
 	return doc
 }
 
-// Abandoned returns what others have in maps in which we owned something, and that doc does not have any more: the fields of after, which
-// is the object after an apply of doc. owned is what we applied last.
+// Abandoned returns what others have in maps in which we owned something, and that doc does not have any more: the
+// fields of after, which is the object after an apply of doc. owned is what we applied last.
 func Abandoned(owned, doc, after map[string]any) []fieldpath.Path {
 	var paths []fieldpath.Path
 	var walk func(at fieldpath.Path, owned, doc, after map[string]any)
@@ -272,8 +274,8 @@ func WithoutEmptied(doc, live map[string]any) (rest map[string]any, found bool) 
 	return rest, found
 }
 
-// HasDerived reports whether an object that doc was applied to may have values outside of metadata and status that the API server
-// derived: it has a spec, or manager does not own all of the rest.
+// HasDerived reports whether an object that doc was applied to may have values outside of metadata and status that the
+// API server derived: it has a spec, or manager does not own all of the rest.
 func HasDerived(u *unstructured.Unstructured, doc map[string]any, manager string) bool {
 	if _, ok := doc["spec"]; ok {
 		return true
@@ -293,7 +295,8 @@ func HasDerived(u *unstructured.Unstructured, doc map[string]any, manager string
 	return false
 }
 
-// Removable returns the paths of those of list that a new object does not have, that nobody owns and that are not in lists.
+// Removable returns the paths of those of list that a new object does not have, that nobody owns and that are not in
+// lists.
 func Removable(list []Unlike) (paths []fieldpath.Path) {
 	for _, f := range list {
 		inList := slices.ContainsFunc(f.Path, func(s fieldpath.Step) bool { return s.Kind != fieldpath.FieldStep })

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
-// View says what is kept of a live downstream. Two views with the same ID keep the same and can share a watch. A View is not
-// changed once it is in use.
+// View says what is kept of a live downstream. Two views with the same ID keep the same and can share a watch. A View
+// is not changed once it is in use.
 type View struct {
 	// Manager is the field manager whose entry gives the projection.
 	Manager string
@@ -35,15 +35,15 @@ type View struct {
 	KeepWhole bool
 	// Adopt are field managers whose entries must become ours, in addition to Previous.Manager.
 	Adopt []string
-	// Words are the words that differences may show of an object with values of a Secret; nil means everything. They do not
-	// change what is kept, and are not part of the ID.
+	// Words are the words that differences may show of an object with values of a Secret; nil means everything. They do
+	// not change what is kept, and are not part of the ID.
 	Words redact.Words
 	// Previous are the names of conventions.previous.
 	Previous Previous
 }
 
-// Previous are the names of conventions.previous, which our objects may still use. Each may be empty; none is a current name of
-// the view.
+// Previous are the names of conventions.previous, which our objects may still use. Each may be empty; none is a current
+// name of the view.
 type Previous struct {
 	// Manager is the previous field manager.
 	Manager string
@@ -121,9 +121,9 @@ func pathSet(paths []fieldpath.Path) map[string]any {
 	return out
 }
 
-// Transform returns a cache.TransformFunc of client-go: it converts an *unstructured.Unstructured to its *Live and returns
-// everything else (an existing *Live, a tombstone) unchanged. It never returns an error, because an informer would drop the
-// object, and never changes its argument.
+// Transform returns a cache.TransformFunc of client-go: it converts an *unstructured.Unstructured to its *Live and
+// returns everything else (an existing *Live, a tombstone) unchanged. It never returns an error, because an informer
+// would drop the object, and never changes its argument.
 func (v *View) Transform() func(any) (any, error) {
 	return func(obj any) (any, error) {
 		u, ok := obj.(*unstructured.Unstructured)

@@ -32,10 +32,12 @@ func (e *Engine) recorderOf(g *generation) events.EventRecorder {
 // isActive reports whether this cluster may act for the config now.
 func (g *generation) isActive() bool { return g.activation == nil || g.activation.Active() }
 
-// afterLoss is after how long an upstream is looked at again whose turn came when this cluster had just ceased to be active.
+// afterLoss is after how long an upstream is looked at again whose turn came when this cluster had just ceased to be
+// active.
 const afterLoss = time.Second
 
-// actWhileActive reconciles whenever this cluster is active, and decides without acting while it is not, until live is done.
+// actWhileActive reconciles whenever this cluster is active, and decides without acting while it is not, until live is
+// done.
 func (s *session) actWhileActive(live context.Context) {
 	t := s.generation.activation
 	if t == nil {
@@ -59,8 +61,8 @@ func (s *session) actWhileActive(live context.Context) {
 	}
 }
 
-// waitForActivation returns true once this cluster is active, and false once live is done. Meanwhile decisions are made, and
-// counted, but not carried out. Whatever was counted for guard before it may have changed.
+// waitForActivation returns true once this cluster is active, and false once live is done. Meanwhile decisions are
+// made, and counted, but not carried out. Whatever was counted for guard before it may have changed.
 func (s *session) waitForActivation(live context.Context) bool {
 	for !s.generation.isActive() {
 		s.setReason(state.ReasonStandby, "")
@@ -77,8 +79,8 @@ func (s *session) waitForActivation(live context.Context) bool {
 	return live.Err() == nil
 }
 
-// standBy is what workers do while another process or cluster acts. Where this process would act if its cluster were the active
-// one, decisions are made.
+// standBy is what workers do while another process or cluster acts. Where this process would act if its cluster were
+// the active one, decisions are made.
 func (s *session) standBy(ctx context.Context, ref operator.Ref) (after time.Duration) {
 	if s.generation.activation != nil && s.engine.electedAlready() {
 		return s.reconciler.Rehearse(ctx, ref)

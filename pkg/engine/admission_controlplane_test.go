@@ -57,8 +57,8 @@ func anotherHash(o opponent) {
 	})
 }
 
-// TestDeniedFields: a value that admission denies keeps nothing else out of the status either. It is tried again from time to
-// time, since nothing shows when a policy changes.
+// TestDeniedFields: a value that admission denies keeps nothing else out of the status either. It is tried again from
+// time to time, since nothing shows when a policy changes.
 func TestDeniedFields(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
@@ -85,8 +85,8 @@ func TestDeniedFields(t *testing.T) {
 	waitReason(t, widgets, ns, "Ready", "denied")
 }
 
-// TestBaselineIsRecorded: what an apply returned outlives the process. Neither a restart nor a reload nor a takeover makes a
-// request or reverts anything.
+// TestBaselineIsRecorded: what an apply returned outlives the process. Neither a restart nor a reload nor a takeover
+// makes a request or reverts anything.
 func TestBaselineIsRecorded(t *testing.T) {
 	t.Parallel()
 	for _, object := range spelled {
@@ -176,8 +176,8 @@ func replaceBy(t *testing.T, how string, r *running, counter *testkit.Counter, n
 	}
 }
 
-// TestRecreateUnderAFreeze: updatePolicy Recreate deletes nothing where admission refuses updates, whether the change is to
-// a field that is immutable as well or not.
+// TestRecreateUnderAFreeze: updatePolicy Recreate deletes nothing where admission refuses updates, whether the change
+// is to a field that is immutable as well or not.
 func TestRecreateUnderAFreeze(t *testing.T) {
 	t.Parallel()
 	freeze := func(expression string) func(t *testing.T, ns string) func() {
@@ -230,9 +230,9 @@ func TestRecreateUnderAFreeze(t *testing.T) {
 	}
 }
 
-// TestRestartOverMutatedJobs: what admission changed of an immutable field on creation is nothing to repair: not after a
-// restart, whatever the update policy, and whether the status records what the apply returned or not. What can be changed is
-// still repaired.
+// TestRestartOverMutatedJobs: what admission changed of an immutable field on creation is nothing to repair: not after
+// a restart, whatever the update policy, and whether the status records what the apply returned or not. What can be
+// changed is still repaired.
 func TestRestartOverMutatedJobs(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -276,7 +276,8 @@ func TestRestartOverMutatedJobs(t *testing.T) {
 	}
 }
 
-// An aggregated API that is unavailable says nothing about its objects: nothing is lost, a deletion waits, all else goes on.
+// An aggregated API that is unavailable says nothing about its objects: nothing is lost, a deletion waits, all else
+// goes on.
 func TestAggregatedAPIIsUnavailable(t *testing.T) {
 	t.Parallel()
 	services := schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}

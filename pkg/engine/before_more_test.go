@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
-// The upstream stays after deletion.before until its downstreams are gone, where the config says both; and the steps come
-// in their order.
+// The upstream stays after deletion.before until its downstreams are gone, where the config says both; and the steps
+// come in their order.
 func TestBeforeThenWait(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(withBefore(ns, name, "onFailure: Proceed"), "deletion:\n", "deletion:\n  wait: true\n", 1)
@@ -74,7 +74,8 @@ func TestBeforeObjectCreatedThenCrash(t *testing.T) {
 	})
 }
 
-// Anyone who may create the kind could make the object in advance, done already, with all of our marks: it is not believed.
+// Anyone who may create the kind could make the object in advance, done already, with all of our marks: it is not
+// believed.
 func TestBeforeForged(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		startMade(t, ns, withBefore(ns, name))
@@ -115,7 +116,8 @@ func TestBeforeThatCannotBeRendered(t *testing.T) {
 	})
 }
 
-// An upstream that lost the label while it was being deleted is let go all the same, where deletion.before reads an input.
+// An upstream that lost the label while it was being deleted is let go all the same, where deletion.before reads an
+// input.
 func TestBeforeOfTheUnselectedReadsInputs(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.NewReplacer("namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {pick: me}}}",
@@ -159,8 +161,8 @@ func TestBeforeOfAnUpstreamGoneByForce(t *testing.T) {
 	}
 }
 
-// Anyone who may write the object of deletion.before cannot have it released, or deleted, by naming an upstream that does not exist: the status
-// of the one that waits for it says whose it is.
+// Anyone who may write the object of deletion.before cannot have it released, or deleted, by naming an upstream that
+// does not exist: the status of the one that waits for it says whose it is.
 func TestBeforeThatNamesAnother(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -211,8 +213,8 @@ func passBefore(t *testing.T, ns, name string) {
 	testkit.Patch(t, widgets, ns, name, "platform", string(text), "status")
 }
 
-// A config that changes in the middle of a deletion lets nothing go that is not backed up, and leaves nothing that our finalizer would
-// keep forever.
+// A config that changes in the middle of a deletion lets nothing go that is not backed up, and leaves nothing that our
+// finalizer would keep forever.
 func TestBeforeOfAnotherConfig(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -243,8 +245,8 @@ func TestBeforeOfAnotherConfig(t *testing.T) {
 	}
 }
 
-// TestBeforeOfAnotherOwner: what deletion.before has made is not deleted once it belongs to someone else, but our finalizer does not hold it.
-// What has lost its marks is waited for all the same, and goes.
+// TestBeforeOfAnotherOwner: what deletion.before has made is not deleted once it belongs to someone else, but our
+// finalizer does not hold it. What has lost its marks is waited for all the same, and goes.
 func TestBeforeOfAnotherOwner(t *testing.T) {
 	t.Parallel()
 	const annotated = "owner: {reference: false, annotation"
@@ -311,7 +313,8 @@ func annotate(u *unstructured.Unstructured, key, value string) {
 	u.SetAnnotations(all)
 }
 
-// In a namespace that is being deleted, the object of deletion.before cannot be created: the deletion does what onFailure says, at once.
+// In a namespace that is being deleted, the object of deletion.before cannot be created: the deletion does what
+// onFailure says, at once.
 func TestBeforeInTerminatingNamespace(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -351,8 +354,8 @@ func TestBeforeInTerminatingNamespace(t *testing.T) {
 	}
 }
 
-// The object of deletion.before gets the labels that the watch selects by when they change, so that its end is seen at once. Whoever takes
-// them off again is not fought.
+// The object of deletion.before gets the labels that the watch selects by when they change, so that its end is seen at
+// once. Whoever takes them off again is not fought.
 func TestBeforeWhoseLabelsChange(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"reload", "restart"} {

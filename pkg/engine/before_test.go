@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// beforeText makes a ConfigMap before anything is deleted, of the kind that the downstream has too; whoever writes done: "yes"
-// into it finished.
+// beforeText makes a ConfigMap before anything is deleted, of the kind that the downstream has too; whoever writes
+// done: "yes" into it finished.
 const beforeText = `deletion:
   before:
     apiVersion: v1
@@ -95,7 +95,8 @@ func stalled(t *testing.T, u *unstructured.Unstructured) {
 	}
 }
 
-// Requests that fail or whose answers get lost delay a deletion; they neither skip deletion.before nor carry it out twice.
+// Requests that fail or whose answers get lost delay a deletion; they neither skip deletion.before nor carry it out
+// twice.
 func TestBeforeRequestsFail(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -208,8 +209,9 @@ func deleteWith(t *testing.T, ns string, first, then beforeStep) {
 	}
 }
 
-// A deletion that is held says why. It goes on once the work is done after all, or once anyone who may write the status says so, for this one alone,
-// by the state that its work done would have. Anyone who may only write the upstream cannot.
+// A deletion that is held says why. It goes on once the work is done after all, or once anyone who may write the status
+// says so, for this one alone, by the state that its work done would have. Anyone who may only write the upstream
+// cannot.
 func TestBeforeHeld(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -14,7 +14,8 @@ func patient(conf string) string {
 	return strings.Replace(conf, "retry: {minDelay: 1s, maxDelay: 10s}", "retry: {minDelay: 1h, maxDelay: 2h}", 1)
 }
 
-// waitTaken waits until one upstream has the object of that name and the others say that it is whose. It returns the winner.
+// waitTaken waits until one upstream has the object of that name and the others say that it is whose. It returns the
+// winner.
 func waitTaken(t *testing.T, ns, object string, upstreams ...string) (owner string) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() (bool, string) {
@@ -37,8 +38,8 @@ func waitTaken(t *testing.T, ns, object string, upstreams ...string) (owner stri
 	return owner
 }
 
-// The name of an object goes to one that waits for it when it becomes free, and the others say at once whose it is now: the events of
-// the object wake them, no retry. At rest that costs nothing.
+// The name of an object goes to one that waits for it when it becomes free, and the others say at once whose it is now:
+// the events of the object wake them, no retry. At rest that costs nothing.
 func TestConflictFollowsTheOwner(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		_, counter := startCounted(t, patient(fill(widgetConfig, ns, name)))
@@ -72,8 +73,9 @@ func TestConflictFollowsTheOwner(t *testing.T) {
 	})
 }
 
-// TestOperatorsShareARecord: two processes with contradicting selectors record their objects at the same place of one status. What the other
-// one has recorded is not one's own when an upstream changes sides: it is neither deleted nor written to.
+// TestOperatorsShareARecord: two processes with contradicting selectors record their objects at the same place of one
+// status. What the other one has recorded is not one's own when an upstream changes sides: it is neither deleted nor
+// written to.
 func TestOperatorsShareARecord(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

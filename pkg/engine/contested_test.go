@@ -167,8 +167,8 @@ func (l loop) config(ns, name string) string {
 	return fill(text, ns, name)
 }
 
-// Writes that do not settle are made at growing intervals, whatever the state is called, and reported with their cause: in the
-// condition, the metric, an event and the log.
+// Writes that do not settle are made at growing intervals, whatever the state is called, and reported with their cause:
+// in the condition, the metric, an event and the log.
 func TestNothingIsWrittenForever(t *testing.T) {
 	t.Parallel()
 	for _, l := range loops {
@@ -193,8 +193,8 @@ func (l loop) check(t *testing.T) {
 	counter.Reset()
 	over := time.Now().Add(6 * time.Second)
 	<-time.After(time.Until(over))
-	// 2 s, 4 s, 8 s …: three attempts at most, if one had just begun, each with what goes with it: reads and dry runs before, the
-	// status after. Without a delay there would be ten times as many.
+	// 2 s, 4 s, 8 s …: three attempts at most, if one had just begun, each with what goes with it: reads and dry runs
+	// before, the status after. Without a delay there would be ten times as many.
 	own := func(r testkit.Request) bool { return r.Resource != "events" && testkit.Before(over)(r) }
 	if n, writes := counter.Total(own), counter.Mutating(own); n > 30 || writes > 12 {
 		t.Errorf("%s: %d requests in 6 s, %d of them writes: %v", l.reason, n, writes, counter.Snapshot())

@@ -32,8 +32,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// The real binary is killed again and again in the middle of creations, changes, renames, moves between namespaces and deletions. When it is left
-// alone at last, nothing is lost, nothing doubled, nothing orphaned.
+// The real binary is killed again and again in the middle of creations, changes, renames, moves between namespaces and
+// deletions. When it is left alone at last, nothing is lost, nothing doubled, nothing orphaned.
 func TestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "corollary")
@@ -59,8 +59,9 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	testkit.Eventually(t, 2*patience, func() (bool, string) { return allInPlace(t, ns, other, name, unheld) })
 }
 
-// followUnheld watches the Widgets of a namespace until the test ends, and reports whether the API server deleted one without waiting for its
-// finalizer: it looks for finalizers once, and then asks the storage for the uid alone. Nobody can hold such an object.
+// followUnheld watches the Widgets of a namespace until the test ends, and reports whether the API server deleted one
+// without waiting for its finalizer: it looks for finalizers once, and then asks the storage for the uid alone. Nobody
+// can hold such an object.
 func followUnheld(t *testing.T, ns string) func(uid string) bool {
 	t.Helper()
 	var deleted sync.Map
@@ -81,7 +82,8 @@ func followUnheld(t *testing.T, ns string) func(uid string) bool {
 	return func(uid string) bool { _, ok := deleted.Load(uid); return ok }
 }
 
-// runProgram starts the binary with the configs in dir. It runs until the test ends or kill is called; a failed test shows what it logged.
+// runProgram starts the binary with the configs in dir. It runs until the test ends or kill is called; a failed test
+// shows what it logged.
 func runProgram(t *testing.T, binary, dir string) (log *logText, kill func()) {
 	t.Helper()
 	log = &logText{}
@@ -119,9 +121,9 @@ func (d *detour) wrap(cfg *rest.Config) *rest.Config {
 	})
 }
 
-// A cluster that is set back to an older state, as by a restored etcd, is noticed before anything is written by what was seen
-// of the newer one: watches would wait there for versions that are yet to come, and show nothing until then. The older state is
-// that of an API server of its own.
+// A cluster that is set back to an older state, as by a restored etcd, is noticed before anything is written by what
+// was seen of the newer one: watches would wait there for versions that are yet to come, and show nothing until then.
+// The older state is that of an API server of its own.
 func TestClusterIsSetBack(t *testing.T) {
 	var crds []string
 	for _, file := range crdFiles(t) {

@@ -161,8 +161,8 @@ func TestOrphanedAfterTheCollector(t *testing.T) {
 	}
 }
 
-// What the API server answers may be ahead of the watch, and shows a deletion without what it asked for: the collector has
-// taken its finalizer off. Nothing is begun before the watch has brought the deletion.
+// What the API server answers may be ahead of the watch, and shows a deletion without what it asked for: the collector
+// has taken its finalizer off. Nothing is begun before the watch has brought the deletion.
 func TestDeletionAheadOfItsWatch(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, mark string }{
@@ -210,8 +210,8 @@ func letGo(t *testing.T, ns, name string) {
 	testkit.Update(t, configMaps, ns, name, func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 }
 
-// The upstream stays until what follows from it is gone, also what an owner reference would clean up; and its status says
-// what it waits for.
+// The upstream stays until what follows from it is gone, also what an owner reference would clean up; and its status
+// says what it waits for.
 func TestDeletionWaits(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"same namespace", "elsewhere"} {
@@ -264,8 +264,8 @@ func TestDeletionWaitsForTheUnseen(t *testing.T) {
 	})
 }
 
-// TestKeptInForeground: what deletionPolicy keeps since the config has changed stays when its upstream is deleted in the foreground, also if
-// nothing else is done for the upstream.
+// TestKeptInForeground: what deletionPolicy keeps since the config has changed stays when its upstream is deleted in
+// the foreground, also if nothing else is done for the upstream.
 func TestKeptInForeground(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

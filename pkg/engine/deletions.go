@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
-// A config with errors does not run, but it must not hold upstreams that are being deleted, either: if the errors do not
-// concern deletions, a session finalizes these upstreams, and does nothing else.
+// A config with errors does not run, but it must not hold upstreams that are being deleted, either: if the errors do
+// not concern deletions, a session finalizes these upstreams, and does nothing else.
 
 // Additions to the errors of a config.
 const (
@@ -21,8 +21,8 @@ const (
 	noteHolds   = "; until that is fixed, upstreams that are being deleted keep the finalizer: the errors concern what a deletion must do"
 )
 
-// Deletable returns the files with errors whose upstreams can be finalized nevertheless: they have a name, a finalizer, and no
-// errors that concern deletions, and no other file claims their names.
+// Deletable returns the files with errors whose upstreams can be finalized nevertheless: they have a name, a finalizer,
+// and no errors that concern deletions, and no other file claims their names.
 func Deletable(files []*load.File) []*load.File {
 	var list []*load.File
 	for _, f := range files {
@@ -39,8 +39,8 @@ func Deletable(files []*load.File) []*load.File {
 	return list
 }
 
-// compileDeletions compiles what deletions need of a config that cannot run, and returns a note for its errors. It returns nil
-// if that has errors, if no upstream can be held, and for a changed config, since the last good one works.
+// compileDeletions compiles what deletions need of a config that cannot run, and returns a note for its errors. It
+// returns nil if that has errors, if no upstream can be held, and for a changed config, since the last good one works.
 func (g *generation) compileDeletions() (p *compile.Pipeline, note string) {
 	g.operator.mu.Lock()
 	current := g.operator.current == g

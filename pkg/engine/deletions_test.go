@@ -28,8 +28,8 @@ const (
 	holds    = "upstreams that are being deleted keep the finalizer"
 )
 
-// A config that cannot be used at a start holds no upstream that is being deleted, as long as nothing is wrong with what the
-// deletion depends on. If something is, nothing is deleted, and readiness says so. Other operators run.
+// A config that cannot be used at a start holds no upstream that is being deleted, as long as nothing is wrong with
+// what the deletion depends on. If something is, nothing is deleted, and readiness says so. Other operators run.
 func TestDeletionsWithABrokenConfig(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -149,8 +149,8 @@ func TestBrokenConfigChanges(t *testing.T) {
 	})
 }
 
-// As long as an operator goes on by its last good config, no other config that claims its finalizer or field manager begins,
-// nor cleans up after its upstreams.
+// As long as an operator goes on by its last good config, no other config that claims its finalizer or field manager
+// begins, nor cleans up after its upstreams.
 func TestNamesOfAnOperatorAreTaken(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -197,8 +197,8 @@ func TestNamesOfAnOperatorAreTaken(t *testing.T) {
 	}
 }
 
-// At a start nothing worked before: the log says of a config with errors that it cannot start, once, also if a reload comes before
-// anything else.
+// At a start nothing worked before: the log says of a config with errors that it cannot start, once, also if a reload
+// comes before anything else.
 func TestLogOfABrokenStart(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		broken := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Nothing", 1)

@@ -123,8 +123,8 @@ func TestExclusiveFieldWithDefaults(t *testing.T) {
 	})
 }
 
-// A change while we own an initial field alone must not reset it, and an autoscaler's value survives ours. Its first write may come between our
-// last reconciliation and our apply: the value that we remember is then stale.
+// A change while we own an initial field alone must not reset it, and an autoscaler's value survives ours. Its first
+// write may come between our last reconciliation and our apply: the value that we remember is then stale.
 func TestInitialFields(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), "drift: {initialFields: [.data.count]}")
@@ -189,8 +189,9 @@ const deploymentOfEmpties = `spec:
 
 var roles = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
 
-// TestEmptyFieldsAreOurs: what others put into a field that we own and that is absent, since it is empty, is drift. It is
-// repaired by one request, plan reports it, and so does a restart with a guard. The restart itself costs an apply at most.
+// TestEmptyFieldsAreOurs: what others put into a field that we own and that is absent, since it is empty, is drift. It
+// is repaired by one request, plan reports it, and so does a restart with a guard. The restart itself costs an apply at
+// most.
 func TestEmptyFieldsAreOurs(t *testing.T) {
 	t.Parallel()
 	for _, row := range emptied {
@@ -255,8 +256,8 @@ func valueAt(t *testing.T, u *unstructured.Unstructured, path string) string {
 	return fmt.Sprint(value)
 }
 
-// TestExclusiveMapThatIsEmpty: keys that others added to a map that is to be empty go, even where its managedFields name nobody who
-// added them, so that it cannot be distinguished from a map that we own with all that is in it.
+// TestExclusiveMapThatIsEmpty: keys that others added to a map that is to be empty go, even where its managedFields
+// name nobody who added them, so that it cannot be distinguished from a map that we own with all that is in it.
 func TestExclusiveMapThatIsEmpty(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.data]}")

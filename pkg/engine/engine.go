@@ -35,28 +35,29 @@ type Options struct {
 	DrainTimeout time.Duration
 	// DiscoveryInterval is how often a kind that is not served yet is requested.
 	DiscoveryInterval time.Duration
-	// AfterDelete is how long the owner of a deleted downstream waits: if the owner is gone, too, which another watch shows,
-	// the downstream must not be created again.
+	// AfterDelete is how long the owner of a deleted downstream waits: if the owner is gone, too, which another watch
+	// shows, the downstream must not be created again.
 	AfterDelete time.Duration
 	// Namespace is where events about an operator as a whole go; by default "default".
 	Namespace string
 	// Elected is closed once this process may write; by default when the manager is elected.
 	Elected <-chan struct{}
-	// HadOtherLeader reports, once Elected is closed, whether another process was the leader while this one was a standby: the
-	// watches may lag behind what that process acted on. By default none was.
+	// HadOtherLeader reports, once Elected is closed, whether another process was the leader while this one was a standby:
+	// the watches may lag behind what that process acted on. By default none was.
 	HadOtherLeader func() bool
-	// MayWrite waits until this process may write, which a leader may not at every moment; it returns false once ctx is done.
-	// By default it does not wait. A request that is refused nevertheless fails like one to an unavailable API server.
+	// MayWrite waits until this process may write, which a leader may not at every moment; it returns false once ctx is
+	// done. By default it does not wait. A request that is refused nevertheless fails like one to an unavailable API
+	// server.
 	MayWrite func(ctx context.Context) bool
 	// Tenure is that of the election, for writes that do not go to an API server; nil if there is none.
 	Tenure *leadership.Tenure
-	// Activation is the tenure of the activation that an operator follows: it acts during the tenure, and else only decides; nil:
-	// there is none. An operator with an error does nothing. By default no operator follows any.
+	// Activation is the tenure of the activation that an operator follows: it acts during the tenure, and else only
+	// decides; nil: there is none. An operator with an error does nothing. By default no operator follows any.
 	Activation func(f *load.File) (*leadership.Tenure, error)
 	// Shards are those for which this process acts; nil: there are none, and it acts for every upstream.
 	Shards shards.Owned
-	// Board is where the processes that share shards add up what guard counts for an operator. Without it, guard counts the shards of each
-	// process by themselves.
+	// Board is where the processes that share shards add up what guard counts for an operator. Without it, guard counts
+	// the shards of each process by themselves.
 	Board func(operator string) shards.Board
 	Log   logr.Logger
 }
@@ -89,8 +90,8 @@ type Engine struct {
 	wasReady atomic.Bool
 }
 
-// New prepares an engine for the loaded configs. It sends no request. Add it to a manager, which provides leader election,
-// events, metrics and health endpoints.
+// New prepares an engine for the loaded configs. It sends no request. Add it to a manager, which provides leader
+// election, events, metrics and health endpoints.
 func New(cfg *rest.Config, mgr manager.Manager, files []*load.File, o Options) (*Engine, error) {
 	cfg = fence.WithSharedRate(cfg)
 	c, err := connections.NewConnections(cfg)
@@ -154,8 +155,8 @@ func withDefaults(o Options) Options {
 // NeedLeaderElection is false: informers run on a standby, too, and only the workers wait for the election.
 func (e *Engine) NeedLeaderElection() bool { return false }
 
-// Start runs every operator until ctx is done, then waits for reconciles that have begun. An operator that cannot run (its kind
-// is not served, a permission is missing) reports that and retries; it delays no other.
+// Start runs every operator until ctx is done, then waits for reconciles that have begun. An operator that cannot run
+// (its kind is not served, a permission is missing) reports that and retries; it delays no other.
 func (e *Engine) Start(ctx context.Context) error {
 	e.mu.Lock()
 	e.running = ctx
@@ -199,8 +200,8 @@ func (e *Engine) byName(name string) *runner {
 	return e.operators[name]
 }
 
-// electedAlready reports whether this process may write: what it lists from now on is not older than what another process acted
-// on.
+// electedAlready reports whether this process may write: what it lists from now on is not older than what another
+// process acted on.
 func (e *Engine) electedAlready() bool {
 	select {
 	case <-e.elected:

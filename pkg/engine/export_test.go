@@ -8,7 +8,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/engine/metrics"
 )
 
-// The operators of other tests belong to other bubbles of virtual time: reading metrics must not ask them. Poll does that for one operator.
+// The operators of other tests belong to other bubbles of virtual time: reading metrics must not ask them. Poll does
+// that for one operator.
 func init() {
 	for _, g := range metrics.Polled {
 		registry.Registry.Unregister(g)
@@ -23,7 +24,8 @@ func Poll(operator string) {
 	}
 }
 
-// Forget removes the metrics of an operator whose test has ended: reading those of thousands would take most of the time.
+// Forget removes the metrics of an operator whose test has ended: reading those of thousands would take most of the
+// time.
 func Forget(operator string) { metrics.Forget(operator) }
 
 // Kept reports what an operator has in its queue and remembers of upstreams that it does not look at.

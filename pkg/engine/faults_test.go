@@ -171,8 +171,8 @@ func TestConflictIsCheap(t *testing.T) {
 	})
 }
 
-// An upstream of a megabyte is worked on like any other; one whose downstream the API server finds too large says so, and
-// what exists is left alone.
+// An upstream of a megabyte is worked on like any other; one whose downstream the API server finds too large says so,
+// and what exists is left alone.
 func TestHugeUpstream(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		startMade(t, ns, fill(widgetConfig, ns, name))
@@ -192,8 +192,8 @@ func TestHugeUpstream(t *testing.T) {
 	})
 }
 
-// An object that is no longer wanted before its watch has shown it is removed, too: its event is an echo of the create, after which nobody
-// looks at it again.
+// An object that is no longer wanted before its watch has shown it is removed, too: its event is an echo of the create,
+// after which nobody looks at it again.
 func TestUnwantedAheadOfItsWatch(t *testing.T) {
 	t.Parallel()
 	const several, item = "    forEach: {items: self.spec.data}\n    # downstream\n", "item.key"
@@ -292,8 +292,8 @@ func (b *heldBody) Read(data []byte) (int, error) {
 	return n, err
 }
 
-// TestUpstreamGoneAheadOfItsWatch: once the API server has said that an upstream is gone, nothing is made for it any more,
-// though its watch is behind. The garbage collector would take it away each time.
+// TestUpstreamGoneAheadOfItsWatch: once the API server has said that an upstream is gone, nothing is made for it any
+// more, though its watch is behind. The garbage collector would take it away each time.
 func TestUpstreamGoneAheadOfItsWatch(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		watches, counter := &held{resource: "widgets"}, testkit.NewCounter()

@@ -27,7 +27,8 @@ func makeTheirs(t *testing.T, ns, name string) {
 	testkit.Apply(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "+name+", labels: {app: theirs}}\ndata: {theirs: '1'}")
 }
 
-// waitUntouched waits until nothing of ours is left on an object: its labels, annotations and data are those that makeTheirs made.
+// waitUntouched waits until nothing of ours is left on an object: its labels, annotations and data are those that
+// makeTheirs made.
 func waitUntouched(t *testing.T, ns, name, operator string) {
 	t.Helper()
 	waitThat(t, configMaps, ns, name, func(u *obj) bool {
@@ -42,8 +43,8 @@ func jsonOf(u *unstructured.Unstructured) string {
 	return string(text)
 }
 
-// The fields of an object of others follow the upstream, whoever makes, changes or deletes the object; nothing else of it is touched,
-// and at rest it costs nothing.
+// The fields of an object of others follow the upstream, whoever makes, changes or deletes the object; nothing else of
+// it is touched, and at rest it costs nothing.
 func TestFields(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
@@ -122,8 +123,8 @@ func TestFieldsOfOtherManagers(t *testing.T) {
 	})
 }
 
-// Two upstreams that begin together see an object without a mark, both of them. Only one sets its fields, whichever is first, and nothing of
-// the object's owner is lost.
+// Two upstreams that begin together see an object without a mark, both of them. Only one sets its fields, whichever is
+// first, and nothing of the object's owner is lost.
 func TestFieldsOfTwoUpstreamsAtOnce(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		const objects = 12
@@ -163,8 +164,8 @@ func TestFieldsOfTwoUpstreamsAtOnce(t *testing.T) {
 	})
 }
 
-// An object that was made immutable holds the deletion of the upstream, since our fields cannot be removed from it. The message says what
-// to do, and that works.
+// An object that was made immutable holds the deletion of the upstream, since our fields cannot be removed from it. The
+// message says what to do, and that works.
 func TestFieldsOfAnImmutableObject(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		for _, object := range []string{"kept", "deleted", "changed"} {
@@ -198,7 +199,8 @@ func TestFieldsOfAnImmutableObject(t *testing.T) {
 	})
 }
 
-// What the objects of Kubernetes' own controllers and of other teams are given, and given up again: exactly the fields of the template.
+// What the objects of Kubernetes' own controllers and of other teams are given, and given up again: exactly the fields
+// of the template.
 func TestFieldsOfKinds(t *testing.T) {
 	t.Parallel()
 	core := func(resource string) schema.GroupVersionResource {
@@ -281,8 +283,8 @@ func replaceIn(value any, old, text string) any {
 	return out
 }
 
-// TestForeignChanges: what others change of an object without touching what is ours costs no reconcile, also after a start; what is ours is
-// repaired at once.
+// TestForeignChanges: what others change of an object without touching what is ours costs no reconcile, also after a
+// start; what is ours is repaired at once.
 func TestForeignChanges(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, operator string) {
 		conf := fill(widgetConfig, ns, operator) + "guard: {maxChanged: 100%, minimum: 1}\n"

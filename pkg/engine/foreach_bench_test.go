@@ -17,8 +17,9 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// BenchmarkForEach makes 10,000 ConfigMaps, for 10,000 upstreams of one item and for 100 upstreams of 100 items. It reports, for each
-// ConfigMap, the CPU time of the process, requests, and the heap that stays in use. Only the ratios mean anything.
+// BenchmarkForEach makes 10,000 ConfigMaps, for 10,000 upstreams of one item and for 100 upstreams of 100 items. It
+// reports, for each ConfigMap, the CPU time of the process, requests, and the heap that stays in use. Only the ratios
+// mean anything.
 func BenchmarkForEach(b *testing.B) {
 	const objects = 10_000
 	for _, items := range []int{1, 100} {
@@ -40,8 +41,8 @@ func BenchmarkForEach(b *testing.B) {
 	}
 }
 
-// measure lets an operator work on what is in a namespace, which takes that many writes at least, and reports what that takes for each of
-// the objects.
+// measure lets an operator work on what is in a namespace, which takes that many writes at least, and reports what that
+// takes for each of the objects.
 func measure(b *testing.B, ns string, objects, leastWrites int, start func(t testing.TB, cfg *rest.Config, ns string) func()) {
 	b.Helper()
 	empty := testkit.Namespace(b)
@@ -99,8 +100,8 @@ func cpuTime() time.Duration {
 // burstReaders is how many Widgets read the one ConfigMap.
 const burstReaders = 10_000
 
-// BenchmarkInputBurst lets 10,000 Widgets read one ConfigMap and changes it. It reports the watches that this takes, the
-// requests for each reader, the heap for each, and how long a new Widget takes to Ready at the height of the burst.
+// BenchmarkInputBurst lets 10,000 Widgets read one ConfigMap and changes it. It reports the watches that this takes,
+// the requests for each reader, the heap for each, and how long a new Widget takes to Ready at the height of the burst.
 func BenchmarkInputBurst(b *testing.B) {
 	for b.Loop() {
 		burst(b)

@@ -156,8 +156,8 @@ func withLine(line string) func(string) string {
 	return func(conf string) string { return with(conf, line) }
 }
 
-// The object of an item that disappears is deleted, although an object of someone else is in the way of another item, and a third one
-// cannot be created. What takes the place of an item holds it as long as it cannot be created.
+// The object of an item that disappears is deleted, although an object of someone else is in the way of another item,
+// and a third one cannot be created. What takes the place of an item holds it as long as it cannot be created.
 func TestForEachRemovesDespiteOthers(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.NewReplacer(`{name: "{{ .metadata.name }}-{{ item.name }}"}`, `{name: "{{ .metadata.name }}-{{ item.name }}", namespace: "{{ item.value }}"}`,
@@ -190,7 +190,8 @@ func TestForEachRemovesDespiteOthers(t *testing.T) {
 	})
 }
 
-// Items that follow from the objects that they make are followed at growing intervals, though each of these objects is a new one.
+// Items that follow from the objects that they make are followed at growing intervals, though each of these objects is
+// a new one.
 func TestItemsOfOwnOutput(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ reason, items string }{

@@ -133,7 +133,8 @@ func TestForEach(t *testing.T) {
 	})
 }
 
-// A reconcile has as much time as a stop waits for it. What it cannot do in that time is done by the next one, and nothing has failed.
+// A reconcile has as much time as a stop waits for it. What it cannot do in that time is done by the next one, and
+// nothing has failed.
 func TestForEachTakesLongerThanOneReconcile(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		slow := slowed(testkit.Config(t), 50*time.Millisecond, isWrite) // what a busy API server takes
@@ -155,7 +156,8 @@ func TestForEachTakesLongerThanOneReconcile(t *testing.T) {
 	})
 }
 
-// Items of any kind get a clear condition; what exists stays, what can be made is made, and others are served meanwhile.
+// Items of any kind get a clear condition; what exists stays, what can be made is made, and others are served
+// meanwhile.
 func TestForEachBadInput(t *testing.T) {
 	t.Parallel()
 	many := func(n int, item func(int) string) string {

@@ -80,8 +80,8 @@ func setKey(t *testing.T, ns, name, key, value string) {
 	testkit.Patch(t, secretKind, ns, name, "somebody", `{"data":{"`+key+`":`+encoded+`}}`)
 }
 
-// A new Secret costs what any new object costs, and nothing afterwards. A key that is removed is made again by one write, and so is a Secret
-// that is deleted: where the last value is lost, an event says so.
+// A new Secret costs what any new object costs, and nothing afterwards. A key that is removed is made again by one
+// write, and so is a Secret that is deleted: where the last value is lost, an event says so.
 func TestGeneratedRequests(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(generatedConfig(t, ns, name), "events: None", "events: Warnings", 1)
@@ -200,7 +200,8 @@ func TestGeneratedIsNotReported(t *testing.T) {
 	})
 }
 
-// An object that is recreated keeps its values, also those that it had when it was adopted: only a Secret that someone deletes gets new ones.
+// An object that is recreated keeps its values, also those that it had when it was adopted: only a Secret that someone
+// deletes gets new ones.
 func TestGeneratedSurvivesRecreate(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := generatedConfig(t, ns, name, "updatePolicy: Recreate", "adoptionPolicy: IfUnowned")
@@ -224,7 +225,8 @@ func TestGeneratedSurvivesRecreate(t *testing.T) {
 	})
 }
 
-// A Secret that is renamed, moved, or adopted has the value that the one before had, also if something holds the old one.
+// A Secret that is renamed, moved, or adopted has the value that the one before had, also if something holds the old
+// one.
 func TestGeneratedCarriedOver(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := generatedConfig(t, ns, name, "adoptionPolicy: IfUnowned")
@@ -259,8 +261,8 @@ func TestGeneratedCarriedOver(t *testing.T) {
 	})
 }
 
-// TestGeneratedKeyRenamed: a key that is renamed in generated keeps its value, whoever owns it by then, and though the upstream was edited
-// before that is carried out, the Secret renamed, or made again since it is immutable.
+// TestGeneratedKeyRenamed: a key that is renamed in generated keeps its value, whoever owns it by then, and though the
+// upstream was edited before that is carried out, the Secret renamed, or made again since it is immutable.
 func TestGeneratedKeyRenamed(t *testing.T) {
 	t.Parallel()
 	const immutable = "      immutable: true\n      stringData:"
@@ -325,7 +327,8 @@ func TestGeneratedKeyRenamed(t *testing.T) {
 	}
 }
 
-// TestGeneratedKeyOfImmutable: an immutable Secret in which nothing but a generated key is new is made again, with the values of others.
+// TestGeneratedKeyOfImmutable: an immutable Secret in which nothing but a generated key is new is made again, with the
+// values of others.
 func TestGeneratedKeyOfImmutable(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := generatedConfig(t, ns, name, "updatePolicy: Recreate", "adoptionPolicy: IfUnowned")
@@ -345,8 +348,8 @@ func TestGeneratedKeyOfImmutable(t *testing.T) {
 	})
 }
 
-// TestImmutableWithoutMarks: where nothing says any more which keys of an immutable Secret were generated, one that nothing gives goes with it,
-// and an event says so.
+// TestImmutableWithoutMarks: where nothing says any more which keys of an immutable Secret were generated, one that
+// nothing gives goes with it, and an event says so.
 func TestImmutableWithoutMarks(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(generatedConfig(t, ns, name, "updatePolicy: Recreate"), "events: None", "events: Warnings", 1)
@@ -362,7 +365,8 @@ func TestImmutableWithoutMarks(t *testing.T) {
 	})
 }
 
-// TestGeneratedKeyUnclear: where two keys take the place of one that others own, neither has its value, and an event says so.
+// TestGeneratedKeyUnclear: where two keys take the place of one that others own, neither has its value, and an event
+// says so.
 func TestGeneratedKeyUnclear(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(generatedConfig(t, ns, name), "events: None", "events: Warnings", 1)
@@ -379,8 +383,9 @@ func TestGeneratedKeyUnclear(t *testing.T) {
 	})
 }
 
-// TestValuesStayWithTheirDownstream: if the names of two Secrets of one upstream shift or are swapped, by an edit or by the config, over a
-// restart too, each value stays with its downstream, or nothing changes hands. What is left over is not taken either.
+// TestValuesStayWithTheirDownstream: if the names of two Secrets of one upstream shift or are swapped, by an edit or by
+// the config, over a restart too, each value stays with its downstream, or nothing changes hands. What is left over is
+// not taken either.
 func TestValuesStayWithTheirDownstream(t *testing.T) {
 	t.Parallel()
 	const second = "  - name: second\n    apiVersion: v1\n    kind: Secret\n    template: |\n      metadata: {name: {{ .spec.data.second }}}\n      stringData: {of: second}\n"
@@ -445,8 +450,8 @@ func TestValuesStayWithTheirDownstream(t *testing.T) {
 	}
 }
 
-// TestNamesAreNotSwapped: upstreams that take over each other's names are in Conflict and keep their objects, over a restart too. They swap
-// their names by a free one in between; their values go with them.
+// TestNamesAreNotSwapped: upstreams that take over each other's names are in Conflict and keep their objects, over a
+// restart too. They swap their names by a free one in between; their values go with them.
 func TestNamesAreNotSwapped(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := generatedConfig(t, ns, name)

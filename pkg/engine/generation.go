@@ -22,15 +22,16 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
-// generation is one version of an operator's config and its life: waiting for its kinds, compiling, running, and starting over
-// when a kind goes. A reload makes the next one.
+// generation is one version of an operator's config and its life: waiting for its kinds, compiling, running, and
+// starting over when a kind goes. A reload makes the next one.
 type generation struct {
 	engine   *Engine
 	operator *runner
 	file     *load.File
 	digest   string
 	acting   connections.Identity
-	// activation is the tenure of the activation that the config follows; nil for none. noActivation is why it does nothing.
+	// activation is the tenure of the activation that the config follows; nil for none. noActivation is why it does
+	// nothing.
 	activation   *leadership.Tenure
 	noActivation error
 
@@ -43,8 +44,8 @@ type generation struct {
 	forbidden map[informers.Key]string
 	// renewed is true if only a kind has changed, not the config.
 	renewed bool
-	// established is true once it could write, or only waited for the election: from then on, another config must work before
-	// it takes over.
+	// established is true once it could write, or only waited for the election: from then on, another config must work
+	// before it takes over.
 	established bool
 	// missing says which kinds the session goes without; empty for none.
 	missing string
@@ -123,7 +124,8 @@ func (g *generation) run(ctx context.Context) {
 	}
 }
 
-// forgetKinds has the kinds of the config requested again: they often change together with it. Those of other operators are kept.
+// forgetKinds has the kinds of the config requested again: they often change together with it. Those of other operators
+// are kept.
 func (g *generation) forgetKinds() {
 	g.engine.cluster.Invalidate(g.file.Kinds()...)
 }
@@ -146,8 +148,8 @@ func (g *generation) setSession(s *session) (last *session) {
 	return last
 }
 
-// resolve waits until the upstream's kind is served and the config compiles against the schemas of its kinds, or as much of it
-// as deletions need. It returns nil when ctx is done.
+// resolve waits until the upstream's kind is served and the config compiles against the schemas of its kinds, or as
+// much of it as deletions need. It returns nil when ctx is done.
 func (g *generation) resolve(ctx context.Context) *compile.Pipeline {
 	for wait := range kindchecks.Waits(g.engine.options.DiscoveryInterval) {
 		if ctx.Err() != nil {
@@ -222,8 +224,8 @@ func (e *Engine) version() *version.Version {
 	return v
 }
 
-// onWatchResult is called with the result of each list and watch. Most failures pass, and the informer retries. If the upstream's
-// kind is gone, the operator starts over; any other kind that may have gone or changed is checked.
+// onWatchResult is called with the result of each list and watch. Most failures pass, and the informer retries. If the
+// upstream's kind is gone, the operator starts over; any other kind that may have gone or changed is checked.
 func (s *session) onWatchResult(key informers.Key, err error, endSession context.CancelCauseFunc) {
 	if errors.Is(err, informers.ErrUnfiltered) {
 		metrics.SetUnfiltered(s.operator.name)

@@ -11,9 +11,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// passGuard counts what the config would change, and waits while that is more than guard allows, unless it is confirmed.
-// Nothing is written meanwhile, except that upstreams which are being deleted are finalized if no other session does. Once it
-// has passed, nothing is reconciled until work begins. It returns false when live is done.
+// passGuard counts what the config would change, and waits while that is more than guard allows, unless it is
+// confirmed. Nothing is written meanwhile, except that upstreams which are being deleted are finalized if no other
+// session does. Once it has passed, nothing is reconciled until work begins. It returns false when live is done.
 func (s *session) passGuard(live context.Context) bool {
 	if !s.gate.IsGuarded() || !s.gate.Open(s.operator.activeReconciler(s) == nil) {
 		return true

@@ -23,7 +23,8 @@ func stayAll(t *testing.T, ns string) {
 	})
 }
 
-// What guard holds are changes of downstreams: the finalizer, without which a deletion loses what the config keeps, is added all the same.
+// What guard holds are changes of downstreams: the finalizer, without which a deletion loses what the config keeps, is
+// added all the same.
 func TestGuardLetsFinalizerPass(t *testing.T) {
 	t.Parallel()
 	const claim = "\n  - name: claim\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-claim\"}\n"
@@ -57,8 +58,8 @@ func TestGuardLetsFinalizerPass(t *testing.T) {
 	}
 }
 
-// An object that is deleted to be made again counts as deleted: the objects of a config cannot all go at once since a field
-// of them is immutable.
+// An object that is deleted to be made again counts as deleted: the objects of a config cannot all go at once since a
+// field of them is immutable.
 func TestGuardCountsRecreations(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"start", "reload", "input"} {
@@ -194,8 +195,8 @@ func testGuardHoldsBatch(t *testing.T, by string) {
 	waitState(t, name, "Running")
 }
 
-// What was confirmed does not count for what comes after it: neither for a change that guard allows by itself, nor where
-// another input is edited while what was confirmed is still being done.
+// What was confirmed does not count for what comes after it: neither for a change that guard allows by itself, nor
+// where another input is edited while what was confirmed is still being done.
 func TestGuardCountsWhatIsConfirmedOnce(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), dropKey) +

@@ -217,9 +217,9 @@ func TestGuardCounts(t *testing.T) {
 	}
 }
 
-// What the API server spells in its own way does not count as a change, at a start with the config as it was or at a reload: at a
-// start the status says it, or, where it has no place for that, one dry run of each, which takes the place of the apply that
-// would have shown it; at a reload it is known. What someone has added is one.
+// What the API server spells in its own way does not count as a change, at a start with the config as it was or at a
+// reload: at a start the status says it, or, where it has no place for that, one dry run of each, which takes the place
+// of the apply that would have shown it; at a reload it is known. What someone has added is one.
 func TestGuardRaisesNoFalseAlarm(t *testing.T) {
 	t.Parallel()
 	for kind, dryRuns := range map[string]int{"Widget": 2, "Gadget": guardedWidgets + 1, "Pool": guardedWidgets + 1} {

@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
-// Guard counts what is deleted also where no watch shows it any more, since the same change of the config has given the label of conventions
-// another value, or someone has taken the label off.
+// Guard counts what is deleted also where no watch shows it any more, since the same change of the config has given the
+// label of conventions another value, or someone has taken the label off.
 func TestGuardCountsWhatNoWatchShows(t *testing.T) {
 	t.Parallel()
 	edits := map[string][]string{
@@ -57,7 +57,8 @@ func TestGuardCountsWhatNoWatchShows(t *testing.T) {
 	}
 }
 
-// What no watch shows any more is recreated all the same, and a preview says so, also of a Secret whose random value is kept.
+// What no watch shows any more is recreated all the same, and a preview says so, also of a Secret whose random value is
+// kept.
 func TestRecreatesWhatNoWatchShows(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"ConfigMap", "Secret"} {

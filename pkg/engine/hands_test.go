@@ -7,8 +7,9 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestUpstreamsChangeHands: a label, of theirs or of their namespace, moves upstreams from one operator to another one, which writes the same
-// conditions, and in two processes the same records. Each deletes, or releases, what it has made, once.
+// TestUpstreamsChangeHands: a label, of theirs or of their namespace, moves upstreams from one operator to another one,
+// which writes the same conditions, and in two processes the same records. Each deletes, or releases, what it has made,
+// once.
 func TestUpstreamsChangeHands(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ policy, selector string }{{"Delete", "labelSelector"}, {"Orphan", "labelSelector"}, {"Delete", "namespaceSelector"}, {"Orphan", "namespaceSelector"}} {

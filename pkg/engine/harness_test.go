@@ -45,7 +45,8 @@ func inMemory(t *testing.T, test func(t *testing.T)) {
 	bubble.Run(t, crdFiles(t), test)
 }
 
-// inTurn is inMemory, but not in parallel: for a test of what the whole process has, and for subtests that are in parallel already.
+// inTurn is inMemory, but not in parallel: for a test of what the whole process has, and for subtests that are in
+// parallel already.
 func inTurn(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	bubble.Test(t, crdFiles(t), test)

@@ -37,7 +37,8 @@ func (g *generation) holds() bool {
 	return g.held != ""
 }
 
-// setHeld records what guard holds of a config that works otherwise; empty for nothing. It reports whether nothing was held before.
+// setHeld records what guard holds of a config that works otherwise; empty for nothing. It reports whether nothing was
+// held before.
 func (g *generation) setHeld(message string) (begins bool) {
 	g.operator.mu.Lock()
 	defer g.operator.mu.Unlock()
@@ -132,11 +133,12 @@ func (o *runner) blocked() state.Condition {
 	}
 }
 
-// isNew reports whether an operator has not worked yet, while all others have: a process that is ready stays so, whatever is
-// added to it. The operator's lock is held.
+// isNew reports whether an operator has not worked yet, while all others have: a process that is ready stays so,
+// whatever is added to it. The operator's lock is held.
 func (o *runner) isNew() bool { return o.engine.wasReady.Load() && !o.current.established }
 
-// sourceFailed is why rows cannot be read, of the config that is active and of one that waits for guard; empty if all can.
+// sourceFailed is why rows cannot be read, of the config that is active and of one that waits for guard; empty if all
+// can.
 func (o *runner) sourceFailed() string {
 	failures := map[informers.Key]string{}
 	maps.Copy(failures, o.current.sourceFailures)
@@ -154,8 +156,8 @@ func (o *runner) withSource(c state.Condition) []state.Condition {
 	return []state.Condition{c}
 }
 
-// states are the states of the operator as a whole, the one to look at first before the others: if it works, all that is wrong
-// nevertheless, none of which hides another.
+// states are the states of the operator as a whole, the one to look at first before the others: if it works, all that
+// is wrong nevertheless, none of which hides another.
 func (o *runner) states() (list []state.Condition) {
 	c := o.current.health()
 	if !c.IsWorking() {
@@ -228,10 +230,10 @@ func (o *runner) reportState(c state.Condition, continues bool) {
 	}
 }
 
-// Ready is the readiness check: every operator runs, or waits for a kind that is not installed, which is not the fault of this
-// process. Its error lists what is missing by operator, and the configs that could not start. A changed config that cannot
-// start does not count here, since the last good one stays active, nor does one that was added after all were ready until it
-// has worked once: Reloaded reports these.
+// Ready is the readiness check: every operator runs, or waits for a kind that is not installed, which is not the fault
+// of this process. Its error lists what is missing by operator, and the configs that could not start. A changed config
+// that cannot start does not count here, since the last good one stays active, nor does one that was added after all
+// were ready until it has worked once: Reloaded reports these.
 func (e *Engine) Ready(*http.Request) error {
 	var problems []error
 	for _, o := range e.all() {
@@ -260,8 +262,8 @@ func (o *runner) problems(c state.Condition) (list []error) {
 	return list
 }
 
-// ObjectsReady is the check that says how many upstreams are not Ready, and why. That is not a fault of the process, so it fails only
-// if requested by its name (a path that ends in /objects), like Reloaded.
+// ObjectsReady is the check that says how many upstreams are not Ready, and why. That is not a fault of the process, so
+// it fails only if requested by its name (a path that ends in /objects), like Reloaded.
 func (e *Engine) ObjectsReady(req *http.Request) error {
 	if req != nil && path.Base(req.URL.Path) != "objects" {
 		return nil
@@ -286,8 +288,8 @@ func (e *Engine) ObjectsReady(req *http.Request) error {
 	return errors.Join(problems...)
 }
 
-// Reloaded is the check that says why a changed config is not active. The process serves nevertheless, so it fails only if
-// requested by its name (a path that ends in /reload), not as a part of the readiness of all.
+// Reloaded is the check that says why a changed config is not active. The process serves nevertheless, so it fails only
+// if requested by its name (a path that ends in /reload), not as a part of the readiness of all.
 func (e *Engine) Reloaded(req *http.Request) error {
 	if req != nil && path.Base(req.URL.Path) != "reload" {
 		return nil

@@ -12,7 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// roomDownstream, claimDownstream and noteDownstream are a Namespace of a Team, a ConfigMap in it that is kept, and another one.
+// roomDownstream, claimDownstream and noteDownstream are a Namespace of a Team, a ConfigMap in it that is kept, and
+// another one.
 const (
 	roomDownstream = `
   - name: room
@@ -105,7 +106,8 @@ func around(t *testing.T, conf string) (head, tail string) {
 	return head, "conventions:" + tail
 }
 
-// What the config has forgotten keeps its Namespace also where that is renamed; if it cannot be read, the Namespace waits.
+// What the config has forgotten keeps its Namespace also where that is renamed; if it cannot be read, the Namespace
+// waits.
 func TestRenamedHolderIsKept(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		head, tail := around(t, teamConfig(t))
@@ -167,8 +169,8 @@ func withRoom(t *testing.T, conf string) string {
 ` + tail
 }
 
-// A Namespace is not deleted while it has an object of another upstream, whatever scope the upstreams have. Where the garbage collector
-// deletes it after its upstream, without a finalizer, nobody can hold it.
+// A Namespace is not deleted while it has an object of another upstream, whatever scope the upstreams have. Where the
+// garbage collector deletes it after its upstream, without a finalizer, nobody can hold it.
 func TestHolderOfAnotherUpstreamStays(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -234,7 +236,8 @@ func TestHolderOfAnotherUpstreamStays(t *testing.T) {
 	}
 }
 
-// It stays, too, while it has an object of an upstream that the watch does not show: nobody knows whether it is one, or it is left over.
+// It stays, too, while it has an object of an upstream that the watch does not show: nobody knows whether it is one, or
+// it is left over.
 func TestHolderOfAHiddenUpstreamStays(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, selection string }{

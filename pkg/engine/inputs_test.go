@@ -137,8 +137,8 @@ func TestInputChangeThatNobodyReads(t *testing.T) {
 	}
 }
 
-// gate holds applies of ConfigMaps back while it is shut, and lets each take a moment: what takes no time at all has a turn whenever others
-// took some.
+// gate holds applies of ConfigMaps back while it is shut, and lets each take a moment: what takes no time at all has a
+// turn whenever others took some.
 type gate struct{ opened atomic.Pointer[chan struct{}] }
 
 // shut shuts it until open is called.
@@ -161,7 +161,8 @@ func (g *gate) wrap(cfg *rest.Config) *rest.Config {
 	})
 }
 
-// Many readers of one input cost one watch for it, and its change one write each: behind what someone has just asked for.
+// Many readers of one input cost one watch for it, and its change one write each: behind what someone has just asked
+// for.
 func TestManyReadersOfOneInput(t *testing.T) {
 	inSpaces(t, func(t *testing.T, ns, platform, name string) {
 		counter := testkit.NewCounter()
@@ -211,7 +212,8 @@ func TestManyReadersOfOneInput(t *testing.T) {
 	})
 }
 
-// A downstream that cannot be rendered yet does not keep the upstream from getting the finalizer that another one needs.
+// A downstream that cannot be rendered yet does not keep the upstream from getting the finalizer that another one
+// needs.
 func TestFinalizerWithAWaitingDownstream(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ reason, waits string }{
@@ -356,8 +358,8 @@ func applySecrets(t *testing.T, ns string) map[string][]byte {
 	return secrets
 }
 
-// No part of a Secret that is an input is in a condition, an event, the log, a metric or the result of a survey, in any encoding,
-// whatever error templates, expressions, the API server and admission report.
+// No part of a Secret that is an input is in a condition, an event, the log, a metric or the result of a survey, in any
+// encoding, whatever error templates, expressions, the API server and admission report.
 func TestSecretInputIsNotReported(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		testkit.Policy(t, ns, "Validating", "CREATE, UPDATE", "", "configmaps", // quotes what the objects hold

@@ -54,7 +54,8 @@ events: None
 retry: {minDelay: 1s, maxDelay: 10s}
 `
 
-// A namespace that loses its label while nobody watches may have been left out by a changed selector: what exists is left over, and plan says so.
+// A namespace that loses its label while nobody watches may have been left out by a changed selector: what exists is
+// left over, and plan says so.
 func TestNamespaceUpstream(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(namespaceConfig, ns, name)

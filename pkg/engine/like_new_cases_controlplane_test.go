@@ -23,8 +23,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestDerivedWhileOthersWrite: an update of an object that others change leaves no derived value behind, and fails only if they change it all
-// the time. Then it is completed later, also after a restart, whatever the status said last.
+// TestDerivedWhileOthersWrite: an update of an object that others change leaves no derived value behind, and fails only
+// if they change it all the time. Then it is completed later, also after a restart, whatever the status said last.
 func TestDerivedWhileOthersWrite(t *testing.T) {
 	t.Parallel()
 	for title, times := range map[string]int64{"some times": 3, "all the time": 1000} {
@@ -61,8 +61,8 @@ func TestDerivedWhileOthersWrite(t *testing.T) {
 	}
 }
 
-// TestDerivedAfterEachDeath: an operator that is killed before or after any of its writes leaves no derived value behind once it has been
-// started again, nor a field that the template does not have.
+// TestDerivedAfterEachDeath: an operator that is killed before or after any of its writes leaves no derived value
+// behind once it has been started again, nor a field that the template does not have.
 func TestDerivedAfterEachDeath(t *testing.T) {
 	t.Parallel()
 	testkit.EachWrite(t, testkit.Deaths, func(t *testing.T, strike *testkit.Strike) {
@@ -94,8 +94,9 @@ func TestDerivedAfterEachDeath(t *testing.T) {
 	})
 }
 
-// TestAbandonedFields: what others have put into a map of ours does not keep us from a document without the map, if it is only that which the
-// API server refuses: an injected caBundle beside conversion.strategy None, someone's maxSurge beside strategy Recreate.
+// TestAbandonedFields: what others have put into a map of ours does not keep us from a document without the map, if it
+// is only that which the API server refuses: an injected caBundle beside conversion.strategy None, someone's maxSurge
+// beside strategy Recreate.
 func TestAbandonedFields(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(nil)

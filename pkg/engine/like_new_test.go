@@ -59,7 +59,8 @@ type likeNewChange struct {
 	created *unstructured.Unstructured
 }
 
-// likeNewChanges are the changes of all kinds: each value is set and removed and exchanged for the next one, and the first one is emptied.
+// likeNewChanges are the changes of all kinds: each value is set and removed and exchanged for the next one, and the
+// first one is emptied.
 func likeNewChanges(t *testing.T, list []likeNewKind) []likeNewChange {
 	t.Helper()
 	var out []likeNewChange
@@ -144,7 +145,8 @@ func likeNewConfig(list []likeNewKind, ns, name string) string {
 	return fill(conf[:from]+b.String()+conf[to:], ns, name)
 }
 
-// settled waits until the status of each Pool is about its current generation and nothing is being done, and returns what it says.
+// settled waits until the status of each Pool is about its current generation and nothing is being done, and returns
+// what it says.
 func settled(t *testing.T, ns string, changes []likeNewChange) map[string]string {
 	t.Helper()
 	said := map[string]string{}
@@ -181,8 +183,8 @@ func settled(t *testing.T, ns string, changes []likeNewChange) map[string]string
 	return said
 }
 
-// TestLikeNew: after each change of a document, the object is what a new one made from the document would be, or the status says what differs.
-// The golden file has what the status says.
+// TestLikeNew: after each change of a document, the object is what a new one made from the document would be, or the
+// status says what differs. The golden file has what the status says.
 func TestLikeNew(t *testing.T) {
 	t.Parallel()
 	data := must.Get(os.ReadFile("testdata/like_new.yaml")).In(t)

@@ -43,7 +43,8 @@ func monitor(operator, name, team, url string) string {
 		name, operator, team, url)
 }
 
-// A list has the objects that match, sorted by name. It follows those that enter it, leave it or change, and a change wakes nobody else.
+// A list has the objects that match, sorted by name. It follows those that enter it, leave it or change, and a change
+// wakes nobody else.
 func TestListInput(t *testing.T) {
 	t.Parallel()
 	for reason, matching := range matchings {
@@ -107,7 +108,8 @@ func TestListInput(t *testing.T) {
 	}
 }
 
-// While a list is unknown, what was made of it stays: if it has too many objects, and if the expression fails for one of them.
+// While a list is unknown, what was made of it stays: if it has too many objects, and if the expression fails for one
+// of them.
 func TestListInputUnknown(t *testing.T) {
 	t.Parallel()
 	for reason, matching := range matchings {

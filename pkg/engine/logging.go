@@ -48,7 +48,8 @@ func (o *runner) reportBlock(before state.Condition) {
 	}
 }
 
-// reportUnclaimed reports the errors of files that no running operator reports, when they change. The engine's lock is held.
+// reportUnclaimed reports the errors of files that no running operator reports, when they change. The engine's lock is
+// held.
 func (e *Engine) reportUnclaimed(strays []string) {
 	for _, stray := range strays {
 		if !slices.Contains(e.unclaimed, stray) {
@@ -75,8 +76,8 @@ func eventsOf(f *load.File) config.EventPolicy {
 	return f.Events
 }
 
-// event sends an event about the operator as a whole. It regards the Operator by its name: not an object in the cluster, but
-// events can be selected by it. policy is the config's.
+// event sends an event about the operator as a whole. It regards the Operator by its name: not an object in the
+// cluster, but events can be selected by it. policy is the config's.
 func (o *runner) event(policy config.EventPolicy, warning bool, reason, action, note string) {
 	kind := corev1.EventTypeNormal
 	if warning {

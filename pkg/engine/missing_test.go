@@ -29,7 +29,8 @@ func uninstallLate(t *testing.T, name string) {
 	deleteAndWait(t, crds, "", "lates."+name+".example.com")
 }
 
-// withLate adds a downstream of the kind Late to the config: in the namespace other, where only the finalizer cleans it up.
+// withLate adds a downstream of the kind Late to the config: in the namespace other, where only the finalizer cleans it
+// up.
 func withLate(conf, name, other string, lines ...string) string {
 	return strings.Replace(conf, "    # downstream\n", `  - name: late
     apiVersion: `+name+`.example.com/v1
@@ -48,7 +49,8 @@ func waitLate(t *testing.T, ns, name, object, want string) {
 	waitField(t, lates(name), ns, object, want, "spec", "data", "key")
 }
 
-// waitsFor waits until Ready is False with that reason, or any if it is empty, and a message with these texts, and returns the object.
+// waitsFor waits until Ready is False with that reason, or any if it is empty, and a message with these texts, and
+// returns the object.
 func waitsFor(t *testing.T, gvr schema.GroupVersionResource, ns, name, want string, texts ...string) *obj {
 	t.Helper()
 	return waitThat(t, gvr, ns, name, func(u *obj) bool {
@@ -130,8 +132,8 @@ func servesLate(t *testing.T, name string, served ...bool) {
 	})
 }
 
-// Objects of a kind that is served in another version only, or in none, are there: nothing is forgotten, and a deletion waits
-// for them.
+// Objects of a kind that is served in another version only, or in none, are there: nothing is forgotten, and a deletion
+// waits for them.
 func TestKindServedInAnotherVersion(t *testing.T) {
 	t.Parallel()
 	for reason, v2 := range map[string]bool{"another": true, "none": false} {
@@ -164,8 +166,8 @@ func TestKindServedInAnotherVersion(t *testing.T) {
 	}
 }
 
-// Without the right to list definitions, a kind that is not served is not known to be gone: a deletion waits, and says what to
-// grant.
+// Without the right to list definitions, a kind that is not served is not known to be gone: a deletion waits, and says
+// what to grant.
 func TestDefinitionsMustNotBeRead(t *testing.T) {
 	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		installLate(t, name)
@@ -184,8 +186,8 @@ func TestDefinitionsMustNotBeRead(t *testing.T) {
 	})
 }
 
-// An input of a kind that is missing holds up what reads it, and nothing else; where a missing input is allowed, it is null. One of a
-// kind whose definition serves no version is not known to be missing.
+// An input of a kind that is missing holds up what reads it, and nothing else; where a missing input is allowed, it is
+// null. One of a kind whose definition serves no version is not known to be missing.
 func TestInputKindIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, missing := range []string{"Wait", "Allow"} {
@@ -269,8 +271,8 @@ func TestMissingKindsCostLittle(t *testing.T) {
 		counter.Reset()
 		end := time.Now().Add(seconds * time.Second)
 		<-time.After(time.Until(end))
-		// Every five seconds: a version, its group and the definitions for each of two operators, and for the one that has nothing
-		// else to do the API server's version and its other kind.
+		// Every five seconds: a version, its group and the definitions for each of two operators, and for the one that has
+		// nothing else to do the API server's version and its other kind.
 		asks := seconds/5 + 2
 		if n := len(counter.Requests(testkit.Before(end))); n > asks*(3+7) {
 			t.Errorf("%d requests in %d s: %v", n, seconds, counter.Snapshot())

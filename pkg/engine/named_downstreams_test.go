@@ -11,8 +11,9 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// Objects that say of which downstream they are need no record of it: after a restart with an edited config and upstream, without any status,
-// what is forgotten stays, values follow their downstream, policies are those of the downstream, and the order is that of the config.
+// Objects that say of which downstream they are need no record of it: after a restart with an edited config and
+// upstream, without any status, what is forgotten stays, values follow their downstream, policies are those of the
+// downstream, and the order is that of the config.
 func TestObjectsNameTheirDownstream(t *testing.T) {
 	t.Parallel()
 	down := func(name, kind, lines string) string {
@@ -102,8 +103,8 @@ func TestObjectsNameTheirDownstream(t *testing.T) {
 
 func equals(want string) func(string) bool { return func(have string) bool { return have == want } }
 
-// The name that an object says is that of its downstream when it was written: what is recorded since is newer, and two that say one name are
-// recorded apart.
+// The name that an object says is that of its downstream when it was written: what is recorded since is newer, and two
+// that say one name are recorded apart.
 func TestRenamedDownstreams(t *testing.T) {
 	t.Parallel()
 	down := func(name, lines, suffix string) string {

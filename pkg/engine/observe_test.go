@@ -118,8 +118,8 @@ func TestObserveWritesNothing(t *testing.T) {
 	})
 }
 
-// Where the status is ours, it alone is written: it says what exists, and what would be done. Back in Enforce nothing is applied again,
-// and what happened meanwhile is made good.
+// Where the status is ours, it alone is written: it says what exists, and what would be done. Back in Enforce nothing
+// is applied again, and what happened meanwhile is made good.
 func TestObserveReports(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {reference: false, ", 1)
@@ -156,8 +156,8 @@ func TestObserveReports(t *testing.T) {
 	})
 }
 
-// While the operator that it will replace is running, it reports for each object whether it would change it, and what. What that
-// operator marked, and may not be adopted, is a conflict: the message says what it takes. Then it takes over.
+// While the operator that it will replace is running, it reports for each object whether it would change it, and what.
+// What that operator marked, and may not be adopted, is a conflict: the message says what it takes. Then it takes over.
 func TestObserveWithAnotherOperator(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		stop := sync.OnceFunc(startHandwritten(t, testkit.Config(t), ns))
@@ -191,7 +191,8 @@ func TestObserveWithAnotherOperator(t *testing.T) {
 	})
 }
 
-// The status that the previous manager wrote is left alone: while this config observes, that operator may still be running.
+// The status that the previous manager wrote is left alone: while this config observes, that operator may still be
+// running.
 func TestObserveLeavesThePreviousStatus(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
@@ -212,7 +213,8 @@ func TestObserveLeavesThePreviousStatus(t *testing.T) {
 	})
 }
 
-// handwritten is an operator as one would write it in Go for Widget → ConfigMap, which a config observes before it replaces it.
+// handwritten is an operator as one would write it in Go for Widget → ConfigMap, which a config observes before it
+// replaces it.
 type handwritten struct{ client.Client }
 
 func anyWidget() *unstructured.Unstructured {

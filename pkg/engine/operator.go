@@ -29,7 +29,8 @@ type runner struct {
 	loaded *load.File
 	// refused is why the config as it is now was refused; empty if it was not.
 	refused string
-	// reportedStates and reportedBlock are what was last reported: the states of the operator, and what blocks a changed config.
+	// reportedStates and reportedBlock are what was last reported: the states of the operator, and what blocks a changed
+	// config.
 	reportedStates []state.Condition
 	reportedBlock  state.Condition
 }
@@ -55,9 +56,9 @@ func (o *runner) stop() {
 	}
 }
 
-// offer takes a config that was loaded without errors. One that equals the active one changes nothing. Any other starts beside
-// the active one and takes over once it can; if the active one has not worked yet, it is replaced at once. One whose activation was missing is
-// tried again: that may be back.
+// offer takes a config that was loaded without errors. One that equals the active one changes nothing. Any other starts
+// beside the active one and takes over once it can; if the active one has not worked yet, it is replaced at once. One
+// whose activation was missing is tried again: that may be back.
 func (o *runner) offer(ctx context.Context, f *load.File) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -100,8 +101,8 @@ func (o *runner) refuse(why string) {
 	o.refused = why
 }
 
-// withdrawNext gives up the config that was to take over. The schemas that it was compiled against may be newer than those of
-// the active one.
+// withdrawNext gives up the config that was to take over. The schemas that it was compiled against may be newer than
+// those of the active one.
 func (o *runner) withdrawNext() {
 	if o.next != nil && o.current.session != nil {
 		o.current.session.kinds.Request()
@@ -110,8 +111,8 @@ func (o *runner) withdrawNext() {
 	o.next = nil
 }
 
-// makeCurrent makes g the current config. The one before, nil for none, is withdrawn, and may still finish what it is working on.
-// ok is false if g is no longer wanted.
+// makeCurrent makes g the current config. The one before, nil for none, is withdrawn, and may still finish what it is
+// working on. ok is false if g is no longer wanted.
 func (o *runner) makeCurrent(g *generation) (before *generation, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -131,8 +132,8 @@ func (o *runner) makeCurrent(g *generation) (before *generation, ok bool) {
 	return before, true
 }
 
-// becomeCurrent takes over from the config before, once that has finished what it is working on. Watches that both need go on,
-// since this session has joined them. What the one before remembers of its own writes is kept.
+// becomeCurrent takes over from the config before, once that has finished what it is working on. Watches that both need
+// go on, since this session has joined them. What the one before remembers of its own writes is kept.
 func (s *session) becomeCurrent() bool {
 	before, ok := s.operator.makeCurrent(s.generation)
 	if before == nil {
@@ -163,8 +164,9 @@ func (o *runner) activeReconciler(s *session) *reconcile.Reconciler {
 	return nil
 }
 
-// renew compiles the config of g, which is active, again, and has it take over from itself, as a changed config does. It
-// returns false if g is not active, or only deletes, which another one cannot do beside it, or a changed config is starting.
+// renew compiles the config of g, which is active, again, and has it take over from itself, as a changed config does.
+// It returns false if g is not active, or only deletes, which another one cannot do beside it, or a changed config is
+// starting.
 func (o *runner) renew(g *generation) bool {
 	ctx := o.engine.runningContext()
 	o.mu.Lock()

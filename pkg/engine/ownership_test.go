@@ -31,8 +31,8 @@ func recordsNothing(t *testing.T, up *unstructured.Unstructured) {
 	}
 }
 
-// Anyone who may create ConfigMaps can write our mark on one, whatever else it has and whatever it says of its writers. It is
-// not ours for that: nothing of it is changed, and the message says how to go on.
+// Anyone who may create ConfigMaps can write our mark on one, whatever else it has and whatever it says of its writers.
+// It is not ours for that: nothing of it is changed, and the message says how to go on.
 func TestForgedMark(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, reason, data, fields string }{
@@ -67,8 +67,8 @@ func TestForgedMark(t *testing.T) {
 	}
 }
 
-// Where the status is a field that any author writes, what it records makes nothing ours, and nothing is deleted for it: not even what it
-// says that a deletion.before of an earlier config has made.
+// Where the status is a field that any author writes, what it records makes nothing ours, and nothing is deleted for
+// it: not even what it says that a deletion.before of an earlier config has made.
 func TestForgedStatus(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -100,8 +100,8 @@ func TestForgedStatus(t *testing.T) {
 	}
 }
 
-// TestForgedBeforeRecord: anyone who may write the status of one upstream can hold its deletion, and cannot have an object deleted by it that
-// never had a mark of ours.
+// TestForgedBeforeRecord: anyone who may write the status of one upstream can hold its deletion, and cannot have an
+// object deleted by it that never had a mark of ours.
 func TestForgedBeforeRecord(t *testing.T) {
 	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
@@ -162,8 +162,9 @@ func TestSwappedNames(t *testing.T) {
 	})
 }
 
-// A downstream whose upstream was made to go by force is left over: the next upstream of that name says so, and takes it over
-// where the config allows it. One that another operator marks for an upstream of the same name and another kind is not taken.
+// A downstream whose upstream was made to go by force is left over: the next upstream of that name says so, and takes
+// it over where the config allows it. One that another operator marks for an upstream of the same name and another kind
+// is not taken.
 func TestLeftByAnEarlierUpstream(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -223,8 +224,8 @@ func leftOf(t *testing.T, conf string) []preview.Change {
 	return left
 }
 
-// With a record or without, a restart over objects in sync costs nothing for each of them; and what someone adds to an object
-// does not keep us from enforcing what is ours, though no status can record that it is.
+// With a record or without, a restart over objects in sync costs nothing for each of them; and what someone adds to an
+// object does not keep us from enforcing what is ours, though no status can record that it is.
 func TestRestartWithoutARecord(t *testing.T) {
 	t.Parallel()
 	for name, status := range map[string]string{"recorded": "  downstreams: .status.downstreams\n", "unrecorded": "", "no status": "off"} {
@@ -264,8 +265,8 @@ func TestRestartWithoutARecord(t *testing.T) {
 	}
 }
 
-// An object whose owner mark someone has removed stays ours: it goes when nothing wants it any more, when its successor exists, and
-// with its upstream. The mark goes while no process runs, or while one runs that leaves drift alone.
+// An object whose owner mark someone has removed stays ours: it goes when nothing wants it any more, when its successor
+// exists, and with its upstream. The mark goes while no process runs, or while one runs that leaves drift alone.
 func TestStrippedMarks(t *testing.T) {
 	t.Parallel()
 	endings := map[string]string{"unwanted": `{"spec":{"exposed":true}}`, "renamed": `{"spec":{"name":"b"}}`, "deleted": ""}
@@ -319,8 +320,9 @@ func TestStrippedMarks(t *testing.T) {
 	}
 }
 
-// An upstream that is deleted and made again at once meets the downstream of the earlier one, which the garbage collector has
-// not deleted yet, or which a finalizer keeps: that does not count as a conflict, and is not reported as one.
+// An upstream that is deleted and made again at once meets the downstream of the earlier one, which the garbage
+// collector has not deleted yet, or which a finalizer keeps: that does not count as a conflict, and is not reported as
+// one.
 func TestMadeAgainUnderItsName(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
@@ -355,7 +357,8 @@ func TestMadeAgainUnderItsName(t *testing.T) {
 	})
 }
 
-// Objects with a forged mark at a place that is not a target are not deleted, nor do they hold the deletion of their upstream.
+// Objects with a forged mark at a place that is not a target are not deleted, nor do they hold the deletion of their
+// upstream.
 func TestForgedLeftover(t *testing.T) {
 	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		start(t, testkit.Config(t), replaceOnce(t, elsewhere(fill(widgetConfig, ns, name), other, ns), "status:\n", "deletion: {wait: true}\nstatus:\n")).ready()

@@ -227,8 +227,8 @@ func keyed(key string) func(testkit.Request) bool {
 	return func(r testkit.Request) bool { return r.Key() == key }
 }
 
-// A manager that is renamed without conventions.previous costs one apply and loses nothing: what it owned stays co-owned, which is
-// reported if a field is removed then. If previous is added later, the fields are still taken over.
+// A manager that is renamed without conventions.previous costs one apply and loses nothing: what it owned stays
+// co-owned, which is reported if a field is removed then. If previous is added later, the fields are still taken over.
 func TestManagerRenamedWithoutPrevious(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)

@@ -132,8 +132,8 @@ func TestPromisedResync(t *testing.T) {
 	})
 }
 
-// Operators that start together look up the kinds of one group and version once. Those of a reload do so again, since kinds often
-// change together with configs, and those of an unchanged config not at all.
+// Operators that start together look up the kinds of one group and version once. Those of a reload do so again, since
+// kinds often change together with configs, and those of an unchanged config not at all.
 func TestOperatorsShareDiscovery(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		const many, kinds = 12, "GET /apis/test.example.com/v1"
@@ -208,8 +208,8 @@ func ask(t *testing.T, ns, name, operator, value string) {
 	testkit.Patch(t, widgets, ns, name, "test", `{"metadata": {"annotations": {"`+operator+`.example.com/now": "`+value+`"}}}`)
 }
 
-// TestRequestedReconcile: a requested reconcile does not wait for the delay after a failure, and ends the backoff from another writer. It takes
-// milliseconds, and a busy machine more; by itself it would be done after five minutes.
+// TestRequestedReconcile: a requested reconcile does not wait for the delay after a failure, and ends the backoff from
+// another writer. It takes milliseconds, and a busy machine more; by itself it would be done after five minutes.
 func TestRequestedReconcile(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		asked := func(value string) {

@@ -100,8 +100,8 @@ func imageOf(job map[string]any) (pointer, image string) {
 	return "/spec/template/spec/containers/0/image", image
 }
 
-// A change of an immutable field together with one of the owner mark, or of a previous name, recreates the object: the marks alone cannot be
-// replaced, since the API server refuses the document that has both.
+// A change of an immutable field together with one of the owner mark, or of a previous name, recreates the object: the
+// marks alone cannot be replaced, since the API server refuses the document that has both.
 func TestRecreatesWithOtherMarks(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, old, changed string }{
@@ -124,8 +124,8 @@ func TestRecreatesWithOtherMarks(t *testing.T) {
 	}
 }
 
-// TestRecreateAsksAgain: a deletion that failed is repeated only if a new object can still be created then. The generated value
-// would be lost.
+// TestRecreateAsksAgain: a deletion that failed is repeated only if a new object can still be created then. The
+// generated value would be lost.
 func TestRecreateAsksAgain(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -157,8 +157,8 @@ func TestRecreateAsksAgain(t *testing.T) {
 	}
 }
 
-// TestImmutableDrift: a difference in an immutable field that admission did not make gives no reason to recreate an object
-// whose document has not changed; the condition says what to do.
+// TestImmutableDrift: a difference in an immutable field that admission did not make gives no reason to recreate an
+// object whose document has not changed; the condition says what to do.
 func TestImmutableDrift(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"Apply", "Recreate"} {
@@ -175,8 +175,8 @@ func TestImmutableDrift(t *testing.T) {
 	}
 }
 
-// An object that someone deletes and keeps by a finalizer stays in force, so what they change of it is repaired until it is gone, and
-// then it is made again. At rest that costs nothing.
+// An object that someone deletes and keeps by a finalizer stays in force, so what they change of it is repaired until
+// it is gone, and then it is made again. At rest that costs nothing.
 func TestTerminatingIsRepaired(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -237,8 +237,9 @@ func withoutRecord(t *testing.T, conf string) string {
 	return replaceOnce(t, conf, "  downstreams: .status.downstreams\n", "")
 }
 
-// TestDeletionFindsWhatConventionsHide: without status.downstreams, objects that were created under other conventions do not show in the
-// watches, and the upstream must not go as if there were none: the garbage collector may delete what holds those that are to stay.
+// TestDeletionFindsWhatConventionsHide: without status.downstreams, objects that were created under other conventions
+// do not show in the watches, and the upstream must not go as if there were none: the garbage collector may delete what
+// holds those that are to stay.
 func TestDeletionFindsWhatConventionsHide(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -314,8 +315,9 @@ func TestDeletionReadsAbsentObjectsOnce(t *testing.T) {
 	}
 }
 
-// Anyone who may create and patch the kind can make an object under our field manager's name. What it has more than the template
-// goes with the next apply, as it would if it was added to an object of ours; with CreateOnly it is reported once.
+// Anyone who may create and patch the kind can make an object under our field manager's name. What it has more than the
+// template goes with the next apply, as it would if it was added to an object of ours; with CreateOnly it is reported
+// once.
 func TestMadeUnderOurName(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"Apply", "CreateOnly"} {
@@ -339,8 +341,9 @@ func TestMadeUnderOurName(t *testing.T) {
 	}
 }
 
-// TestElectedKeepsTheNewerRecord: whoever takes over while its watches are behind does not write an older record over what
-// the process before has recorded of an object that was made again; in the end the status names the object that is there.
+// TestElectedKeepsTheNewerRecord: whoever takes over while its watches are behind does not write an older record over
+// what the process before has recorded of an object that was made again; in the end the status names the object that is
+// there.
 func TestElectedKeepsTheNewerRecord(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		s := startElectionTest(t, "a")
@@ -390,8 +393,8 @@ spec:
     spec: {containers: [{name: a, image: example.com/a}]}
 `
 
-// TestNotRecreatedForADefault: a default that nobody owns, and that the new document does not allow, is removed. With updatePolicy Recreate,
-// the object is not deleted for it.
+// TestNotRecreatedForADefault: a default that nobody owns, and that the new document does not allow, is removed. With
+// updatePolicy Recreate, the object is not deleted for it.
 func TestNotRecreatedForADefault(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"Apply", "Recreate"} {

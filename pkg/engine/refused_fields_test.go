@@ -18,8 +18,8 @@ import (
 //go:embed testdata/strict.yaml
 var strictCRD string
 
-// strictKinds installs the kinds of strict.yaml into a group: Keyed, Atomic, whose conditions are replaced as a whole, Needy,
-// whose status requires a field, and Terse, whose conditions take short messages only.
+// strictKinds installs the kinds of strict.yaml into a group: Keyed, Atomic, whose conditions are replaced as a whole,
+// Needy, whose status requires a field, and Terse, whose conditions take short messages only.
 func strictKinds(t *testing.T, group string) {
 	t.Helper()
 	const keyed = "x-kubernetes-list-type: map\n                  x-kubernetes-list-map-keys: [type]"
@@ -35,7 +35,8 @@ func strictKinds(t *testing.T, group string) {
 type refusedRow struct {
 	name, reason string
 	kind         string // Keyed where it is empty
-	// fields are those of the status. The values are those of spec.values with the last of their names, that of blob twice.
+	// fields are those of the status. The values are those of spec.values with the last of their names, that of blob
+	// twice.
 	fields string
 	// bad are values some of which are refused, good others that are not.
 	bad, good string
@@ -80,8 +81,8 @@ func (r refusedRow) conf(ns, name, group string) string {
 	return fill(conf, ns, name) + "validate: [{rule: self.spec.replicas <= 20, message: too many}]\n"
 }
 
-// TestRefusedFields: a value of status.fields that the API server refuses keeps nothing else out of the status, whatever
-// is wrong with it, and costs nothing once it is known.
+// TestRefusedFields: a value of status.fields that the API server refuses keeps nothing else out of the status,
+// whatever is wrong with it, and costs nothing once it is known.
 func TestRefusedFields(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 800_000)
@@ -122,7 +123,8 @@ func TestRefusedFields(t *testing.T) {
 	}
 }
 
-// TestLongMessages: a message that is longer than the kind's conditions may have is shortened, anyone who has a say in it.
+// TestLongMessages: a message that is longer than the kind's conditions may have is shortened, anyone who has a say in
+// it.
 func TestLongMessages(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		group, ns, name := testkit.Unique(t)+".example.com", testkit.Namespace(t), testkit.Unique(t)
@@ -139,8 +141,8 @@ func TestLongMessages(t *testing.T) {
 	})
 }
 
-// TestRefusedFieldIsTriedAgain: a value that was refused is tried again where the definition of the kind may have changed,
-// whether or not the operator has read another one.
+// TestRefusedFieldIsTriedAgain: a value that was refused is tried again where the definition of the kind may have
+// changed, whether or not the operator has read another one.
 func TestRefusedFieldIsTriedAgain(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		s := newShifting(t, ns, name)
@@ -253,7 +255,8 @@ func (c refusedCase) field(path string) any {
 	return v
 }
 
-// waitNamed waits for a condition about the upstream as it is; names reports whether its message names what was refused.
+// waitNamed waits for a condition about the upstream as it is; names reports whether its message names what was
+// refused.
 func (c refusedCase) waitNamed(kind, status, reason string, names bool) {
 	c.Helper()
 	var message string
@@ -316,8 +319,8 @@ func (c refusedCase) atRest() {
 	}
 }
 
-// TestRefusedIdentifiers: an item of status.downstreams that the API server refuses, by whichever of its keys, keeps nothing
-// else out of the status, costs nothing once it is known, and holds no deletion.
+// TestRefusedIdentifiers: an item of status.downstreams that the API server refuses, by whichever of its keys, keeps
+// nothing else out of the status, costs nothing once it is known, and holds no deletion.
 func TestRefusedIdentifiers(t *testing.T) {
 	t.Parallel()
 	group := testkit.Unique(t) + ".example.com"
@@ -385,8 +388,8 @@ func TestRefusedIdentifiers(t *testing.T) {
 	}
 }
 
-// TestRefusedBefore: where the item of deletion.before cannot be stored, nothing goes, the conditions say why, and requests end.
-// With a definition that takes it, the deletion goes on.
+// TestRefusedBefore: where the item of deletion.before cannot be stored, nothing goes, the conditions say why, and
+// requests end. With a definition that takes it, the deletion goes on.
 func TestRefusedBefore(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		group := testkit.Unique(t) + ".example.com"

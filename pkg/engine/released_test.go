@@ -7,8 +7,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// releasedConfig is widgetConfig with owner annotations alone, so that nothing but the finalizer cleans up, and with a Widget's spec.anything
-// as what may be wrong with it.
+// releasedConfig is widgetConfig with owner annotations alone, so that nothing but the finalizer cleans up, and with a
+// Widget's spec.anything as what may be wrong with it.
 func releasedConfig(t *testing.T, ns, name string) string {
 	t.Helper()
 	conf := replaceOnce(t, fill(widgetConfig, ns, name), "owner: {", "owner: {reference: false, ")
@@ -19,8 +19,8 @@ inputs: [{name: one, apiVersion: v1, kind: ConfigMap, fixedName: one, missing: A
 `
 }
 
-// What only the finalizer cleans up holds its upstream, whatever else is wrong with that, also after "corollary release" has removed the
-// finalizer, or before a config has asked for one.
+// What only the finalizer cleans up holds its upstream, whatever else is wrong with that, also after "corollary
+// release" has removed the finalizer, or before a config has asked for one.
 func TestFinalizerIsAddedWhateverIsWrong(t *testing.T) {
 	t.Parallel()
 	guarded := strings.NewReplacer("    # downstream\n", "    when: 'false'\n")

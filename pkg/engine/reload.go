@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/engine/state"
 )
 
-// Reload activates the configs as they were loaded again, as load.Operators returns them: all operators that could be made out, and
-// all errors. It compares them by File.Digest:
+// Reload activates the configs as they were loaded again, as load.Operators returns them: all operators that could be
+// made out, and all errors. It compares them by File.Digest:
 //
 //   - An operator whose config is equal is not touched.
 //   - One whose config has changed goes on with the active one. Beside it the changed one is compiled against the API server, and
@@ -75,8 +75,8 @@ func (e *Engine) Reload(ctx context.Context, files []*load.File, errs config.Err
 	e.reportUnclaimed(plan.unclaimed)
 }
 
-// forgetKindsOf has the kinds of configs that are about to start requested again, once for all of them: a config and its kinds
-// often change together. Without such a config no kind is forgotten.
+// forgetKindsOf has the kinds of configs that are about to start requested again, once for all of them: a config and
+// its kinds often change together. Without such a config no kind is forgotten.
 func (e *Engine) forgetKindsOf(plan reloadPlan) {
 	var list []schema.GroupVersionKind
 	for o, f := range plan.offered {
@@ -141,8 +141,8 @@ func (e *Engine) planReload(files []*load.File, errs config.Errors) reloadPlan {
 	return plan
 }
 
-// keepOrEnd finds out which operators are kept in any case, and which end. held are the files that would replace one that is
-// kept.
+// keepOrEnd finds out which operators are kept in any case, and which end. held are the files that would replace one
+// that is kept.
 func (e *Engine) keepOrEnd(files, valid []*load.File, errs config.Errors, plan *reloadPlan) (held []*load.File) {
 	for _, o := range e.all() {
 		if blamed := o.errorsOf(files, errs); len(blamed) > 0 {
@@ -177,8 +177,8 @@ func (p *reloadPlan) report(errs config.Errors) {
 	}
 }
 
-// claims are the errors of a file that claims names of another active operator. Load could not find them: the other one's own
-// file may have changed and not be active.
+// claims are the errors of a file that claims names of another active operator. Load could not find them: the other
+// one's own file may have changed and not be active.
 func (e *Engine) claims(f *load.File, removed []*runner) config.Errors {
 	if e.isCurrentConfig(f) {
 		return nil
@@ -201,8 +201,8 @@ func (e *Engine) isCurrentConfig(f *load.File) bool {
 	return o != nil && digestOf(o.currentFile()) == digestOf(f)
 }
 
-// keepWorking says why an active operator that no file names any more must not end yet, and by which files: its own file as it
-// is now, or one that claims its names, cannot start in its place.
+// keepWorking says why an active operator that no file names any more must not end yet, and by which files: its own
+// file as it is now, or one that claims its names, cannot start in its place.
 func (o *runner) keepWorking(files []*load.File) (by []*load.File, why string) {
 	o.mu.Lock()
 	works, path, working := o.current.established, o.loaded.Path, o.current.file
@@ -263,8 +263,8 @@ func oneLine(err error) string {
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
-// changedDeletable is the file of an operator without a good config, if it still has errors: what it says about deletions may
-// have changed. It is nil for others.
+// changedDeletable is the file of an operator without a good config, if it still has errors: what it says about
+// deletions may have changed. It is nil for others.
 func (o *runner) changedDeletable(deletable []*load.File) *load.File {
 	o.mu.Lock()
 	refused := o.current.condition.Reason == state.ReasonConfigRefused || !o.current.file.Valid()
@@ -275,7 +275,8 @@ func (o *runner) changedDeletable(deletable []*load.File) *load.File {
 	return named(o.name, deletable)
 }
 
-// replacementProblem says why a changed config must not take over: see informers.Cache.NamesInUse. It is empty if it may.
+// replacementProblem says why a changed config must not take over: see informers.Cache.NamesInUse. It is empty if it
+// may.
 func (o *runner) replacementProblem(f *load.File) string {
 	o.mu.Lock()
 	s := o.current.session

@@ -71,8 +71,8 @@ func TestReloadKeepsAFinalizerInUse(t *testing.T) {
 	})
 }
 
-// TestReloadKeepsAFieldManagerInUse: under another field manager, fields that leave a template would stay, since the one before
-// owns them still. What does not own anything yet can be taken back.
+// TestReloadKeepsAFieldManagerInUse: under another field manager, fields that leave a template would stay, since the
+// one before owns them still. What does not own anything yet can be taken back.
 func TestReloadKeepsAFieldManagerInUse(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
@@ -125,8 +125,8 @@ func gadgetsOf(ns, name string) string {
 	return strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Gadget", 1)
 }
 
-// TestReloadOfABadNewFile: a process that is ready stays so, whatever is wrong with a file that is added. The error is reported
-// until it is fixed.
+// TestReloadOfABadNewFile: a process that is ready stays so, whatever is wrong with a file that is added. The error is
+// reported until it is fixed.
 func TestReloadOfABadNewFile(t *testing.T) {
 	t.Parallel()
 	for _, test := range append(badConfigs, struct{ reason, from, to, says string }{"no YAML at all", "downstreams:\n", "downstreams: [\n", "b.yaml"}) {
@@ -150,8 +150,8 @@ func TestReloadOfABadNewFile(t *testing.T) {
 	}
 }
 
-// TestReloadRenamesWithErrors: an operator works on as long as the config that is to take its place cannot be put to work, though
-// that has another name.
+// TestReloadRenamesWithErrors: an operator works on as long as the config that is to take its place cannot be put to
+// work, though that has another name.
 func TestReloadRenamesWithErrors(t *testing.T) {
 	t.Parallel()
 	for _, test := range append(badConfigs,
@@ -190,8 +190,8 @@ func TestReloadRenamesWithErrors(t *testing.T) {
 	}
 }
 
-// TestReloadChecksAgainstWhatRuns: what a file says counts once its operator works by it. Until then nothing else may claim the
-// names that it works by.
+// TestReloadChecksAgainstWhatRuns: what a file says counts once its operator works by it. Until then nothing else may
+// claim the names that it works by.
 func TestReloadChecksAgainstWhatRuns(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -272,7 +272,8 @@ func TestReloadWhileAllChanges(t *testing.T) {
 	})
 }
 
-// churn creates, changes, renames, moves and deletes Widgets until the function that it returns is called, or the test ends.
+// churn creates, changes, renames, moves and deletes Widgets until the function that it returns is called, or the test
+// ends.
 func churn(t *testing.T, random *rand.Rand, ns, other string) (end func()) {
 	where, i := []string{ns, other}, 0
 	end = again(10*time.Millisecond, func() {
@@ -289,8 +290,8 @@ func churn(t *testing.T, random *rand.Rand, ns, other string) (end func()) {
 	return end
 }
 
-// allInPlace reports whether every Widget has exactly its own ConfigMap, and every ConfigMap its Widget. unheld are uids for whose finalizer the
-// API server did not wait.
+// allInPlace reports whether every Widget has exactly its own ConfigMap, and every ConfigMap its Widget. unheld are
+// uids for whose finalizer the API server did not wait.
 func allInPlace(t *testing.T, ns, other, name string, unheld func(uid string) bool) (bool, string) {
 	made := map[string]unstructured.Unstructured{}
 	for _, namespace := range []string{ns, other} {

@@ -16,8 +16,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
-// Two teams' configs in one process, which may do nothing itself: each works by the rights of its own ServiceAccount, and
-// one that names the other team's namespace gets nothing there, though a watch of just that is open in the process.
+// Two teams' configs in one process, which may do nothing itself: each works by the rights of its own ServiceAccount,
+// and one that names the other team's namespace gets nothing there, though a watch of just that is open in the process.
 func TestEachActsByItsOwnRights(t *testing.T) {
 	t.Parallel()
 	a, b, alice, bob := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
@@ -50,7 +50,8 @@ func TestEachActsByItsOwnRights(t *testing.T) {
 	waitState(t, ofB, "Running")
 }
 
-// A changed identity is a changed config: it takes over once its own watches are in, and till then the one before goes on.
+// A changed identity is a changed config: it takes over once its own watches are in, and till then the one before goes
+// on.
 func TestReloadChangesTheIdentity(t *testing.T) {
 	t.Parallel()
 	ns, alice, bob, name := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t), testkit.Unique(t)
@@ -95,8 +96,8 @@ func TestMayNotImpersonate(t *testing.T) {
 	waitsFor(t, widgets, ns, "a", "Forbidden", "system:serviceaccount:"+ns+":"+alice, "patch configmaps in namespace "+ns)
 }
 
-// TestRights: a config that needs rights which are not there says which, and works once they are granted. Those that it implies are enough: they
-// are the whole list for owner references in one namespace.
+// TestRights: a config that needs rights which are not there says which, and works once they are granted. Those that it
+// implies are enough: they are the whole list for owner references in one namespace.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
@@ -124,8 +125,9 @@ func TestRights(t *testing.T) {
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 }
 
-// TestUpstreamGoneWithItsFinalizer: an API server that deletes an upstream at the moment that its finalizer is added may not wait for it. What
-// was made for it is cleaned up nevertheless, and the next upstream of that name is not in conflict with it.
+// TestUpstreamGoneWithItsFinalizer: an API server that deletes an upstream at the moment that its finalizer is added
+// may not wait for it. What was made for it is cleaned up nevertheless, and the next upstream of that name is not in
+// conflict with it.
 func TestUpstreamGoneWithItsFinalizer(t *testing.T) {
 	t.Parallel()
 	for reason, row := range map[string]struct {
@@ -183,8 +185,8 @@ func TestUpstreamGoneWithItsFinalizer(t *testing.T) {
 	}
 }
 
-// TestSurveyOfAReader: anyone who may only read still sees what would be done, and that nobody was asked. A kind that may not be watched is an
-// error that says so, not a wait.
+// TestSurveyOfAReader: anyone who may only read still sees what would be done, and that nobody was asked. A kind that
+// may not be watched is an error that says so, not a wait.
 func TestSurveyOfAReader(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/source"
 )
 
-// noteGoneRows finds rows that the query does not return, and that no event announces, since they were gone before this session worked.
-// What they have left is not another process's.
+// noteGoneRows finds rows that the query does not return, and that no event announces, since they were gone before this
+// session worked. What they have left is not another process's.
 func noteGoneRows(r *reconcile.Reconciler, cache *informers.Cache) (goneRows []operator.Ref, doubt source.Doubt) {
 	if !r.Pipeline.HasRows() {
 		return nil, doubt

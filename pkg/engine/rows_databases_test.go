@@ -222,8 +222,8 @@ func TestPostgresTwoOperators(t *testing.T) {
 	stayApps(t, ns, 1, 3)
 }
 
-// States are written by a role of their own. A trigger that sets a time and notifies wakes nothing twice, and what happens to the
-// database loses no state.
+// States are written by a role of their own. A trigger that sets a time and notifies wakes nothing twice, and what
+// happens to the database loses no state.
 func TestPostgresWriteBack(t *testing.T) {
 	t.Parallel()
 	ns, name, server := testkit.Namespace(t), testkit.Unique(t), postgres.New(t)
@@ -273,8 +273,8 @@ func fillAll(from, to int) string {
 	return strings.Replace(fillTable(from, to), "INTO apps", "INTO apps (id, name, data)", 1)
 }
 
-// A transaction that is held open hides its changes until it commits, and they are found then, though the cursor is past them and nobody
-// notifies. A table that it locks is a query that takes too long, which deletes nothing.
+// A transaction that is held open hides its changes until it commits, and they are found then, though the cursor is
+// past them and nobody notifies. A table that it locks is a query that takes too long, which deletes nothing.
 func TestPostgresHeldTransactions(t *testing.T) {
 	t.Parallel()
 	ns, name, server := testkit.Namespace(t), testkit.Unique(t), postgres.New(t)
@@ -307,8 +307,8 @@ func TestPostgresHeldTransactions(t *testing.T) {
 	stayApps(t, ns, 1, 2)
 }
 
-// A state that waits for a lock of the database holds up the others for no longer than the timeout, and is not written after the tenure
-// has ended.
+// A state that waits for a lock of the database holds up the others for no longer than the timeout, and is not written
+// after the tenure has ended.
 func TestPostgresWriteBackWaits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ reason, timeout, then string }{
@@ -352,8 +352,8 @@ func TestPostgresWriteBackWaits(t *testing.T) {
 	}
 }
 
-// Rows of a MySQL database are as those of others: followed, never deleted because of a failure, and their state is written back. The connection
-// string comes from a Secret, and is printed nowhere.
+// Rows of a MySQL database are as those of others: followed, never deleted because of a failure, and their state is
+// written back. The connection string comes from a Secret, and is printed nowhere.
 func TestMySQL(t *testing.T) {
 	t.Parallel()
 	ns, name, server := testkit.Namespace(t), testkit.Unique(t), mariadb.New(t)

@@ -101,7 +101,8 @@ conventions:
 retry: {minDelay: 1s, maxDelay: 10s}
 `
 
-// A hostile value in any column stays a value: in each position of the document, in messages, and in what is written back.
+// A hostile value in any column stays a value: in each position of the document, in messages, and in what is written
+// back.
 func TestPostgresHostileValues(t *testing.T) {
 	t.Parallel()
 	ns, name, server := testkit.Namespace(t), testkit.Unique(t), postgres.New(t)

@@ -207,7 +207,8 @@ func TestRowsThatAreGone(t *testing.T) {
 	}
 }
 
-// notLeftAlone: what rows have left that were gone before a start is not said to be another process's; the log says what becomes of it.
+// notLeftAlone: what rows have left that were gone before a start is not said to be another process's; the log says
+// what becomes of it.
 func notLeftAlone(t *testing.T, at, name, logged, says string) {
 	t.Helper()
 	if at == "restart" && !strings.Contains(logged, says) || strings.Contains(logged, "they are left alone") {
@@ -256,7 +257,8 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A change that waits for confirmation hides neither that rows cannot be read nor the end of that: not in the log, the metric or a check.
+// A change that waits for confirmation hides neither that rows cannot be read nor the end of that: not in the log, the
+// metric or a check.
 func TestSourceFailsWhileGuardWaits(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"poll", "start", "reload"} {

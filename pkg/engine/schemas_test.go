@@ -80,8 +80,8 @@ const (
 	flagField    = "flag: {type: boolean}, "
 )
 
-// TestDefinitionChanges: a definition of the upstream that changes while the operator runs neither freezes the status nor
-// keeps it from being whole again. At rest nothing is read.
+// TestDefinitionChanges: a definition of the upstream that changes while the operator runs neither freezes the status
+// nor keeps it from being whole again. At rest nothing is read.
 func TestDefinitionChanges(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, field string }{
@@ -122,7 +122,8 @@ func TestDefinitionChanges(t *testing.T) {
 	}
 }
 
-// TestDefinitionLosesField: once the definition lacks a field that the config reads, nothing is deleted for what the API server drops.
+// TestDefinitionLosesField: once the definition lacks a field that the config reads, nothing is deleted for what the
+// API server drops.
 func TestDefinitionLosesField(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		s := newShifting(t, ns, name)
@@ -145,8 +146,8 @@ func TestDefinitionLosesField(t *testing.T) {
 	})
 }
 
-// TestDefinitionChangesDuringABadEdit: a config that does not fit a changed definition is not forgotten over a bad edit of it
-// that is undone.
+// TestDefinitionChangesDuringABadEdit: a config that does not fit a changed definition is not forgotten over a bad edit
+// of it that is undone.
 func TestDefinitionChangesDuringABadEdit(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		s := newShifting(t, ns, name)
@@ -199,8 +200,8 @@ func waitMetricFrom(t *testing.T, least float64, name, operator string, labels .
 	})
 }
 
-// TestRequires: an operator does not start while the API server lacks a version that its config requires, and starts once it has it.
-// One that runs goes on when the version goes, and says so.
+// TestRequires: an operator does not start while the API server lacks a version that its config requires, and starts
+// once it has it. One that runs goes on when the version goes, and says so.
 func TestRequires(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		crd := "dateds." + name + ".example.com"

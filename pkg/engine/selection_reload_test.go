@@ -11,8 +11,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
-// An edit of the config deletes nothing, whatever was selected, lost its label, or was said of it before: by any of the selectors, what a
-// wider config has made again is left over when the config is narrowed again, at a reload and at a start.
+// An edit of the config deletes nothing, whatever was selected, lost its label, or was said of it before: by any of the
+// selectors, what a wider config has made again is left over when the config is narrowed again, at a reload and at a
+// start.
 func TestNarrowedAgain(t *testing.T) {
 	t.Parallel()
 	for kind, selection := range map[string]string{
@@ -61,7 +62,8 @@ func TestNarrowedAgain(t *testing.T) {
 	}
 }
 
-// What one operator does not select by its namespace is another one's, which is in another process: nothing of it is said to be left over.
+// What one operator does not select by its namespace is another one's, which is in another process: nothing of it is
+// said to be left over.
 func TestOthersAreNotLeftOver(t *testing.T) {
 	inSpaces(t, func(t *testing.T, one, two, name string) {
 		conf := func(ns, name, selector string) string {

@@ -24,7 +24,8 @@ func watched(conf, selector string) string {
 	return strings.Replace(conf, "kind: Widget, ", "kind: Widget, "+selector+", ", 1)
 }
 
-// bySelection runs a test with a label selector, and with a match condition that asks for the same label: both let an upstream go alike.
+// bySelection runs a test with a label selector, and with a match condition that asks for the same label: both let an
+// upstream go alike.
 func bySelection(t *testing.T, test func(t *testing.T, selection string)) {
 	for name, selection := range map[string]string{
 		"label":     `labelSelector: {matchLabels: {served: "yes"}}`,
@@ -129,7 +130,8 @@ func TestMarkNamesNobody(t *testing.T) {
 	}
 }
 
-// An upstream that is no longer selected says so, loses its downstreams, and is then left alone until it is selected again.
+// An upstream that is no longer selected says so, loses its downstreams, and is then left alone until it is selected
+// again.
 func TestUnselectedIsReported(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"label", "namespace"} {
@@ -221,7 +223,8 @@ func annotated(name, annotation, spec string) string {
 	return strings.Replace(widget(name, spec), "{name: "+name+"}", "{name: "+name+", annotations: {"+annotation+"}}", 1)
 }
 
-// What does not meet the match conditions costs no request and is not listed. What meets them no longer is cleaned up after.
+// What does not meet the match conditions costs no request and is not listed. What meets them no longer is cleaned up
+// after.
 func TestMatchConditions(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := watched(fill(widgetConfig, ns, name), gold) + "parameters: {tier: gold}\n"
@@ -276,8 +279,8 @@ func TestMatchConditionFails(t *testing.T) {
 	})
 }
 
-// chosen is a config that selects by a label, one way or the other, and makes its ConfigMaps in another namespace: only the finalizer cleans up. What
-// authors do is not guard's.
+// chosen is a config that selects by a label, one way or the other, and makes its ConfigMaps in another namespace: only
+// the finalizer cleans up. What authors do is not guard's.
 func chosen(selection, ns, other, name string) string {
 	return elsewhere(watched(fill(widgetConfig, ns, name), selection), other, ns) + "guard: {maxDeleted: 0%, minimum: 0}\n"
 }
@@ -344,8 +347,8 @@ func TestLabelLostWithABrokenConfig(t *testing.T) {
 	})
 }
 
-// A label that is lost while no process runs looks like a changed selector: what there is stays, and is reported. A deletion is
-// none of that. Once the label is set and removed again, it goes.
+// A label that is lost while no process runs looks like a changed selector: what there is stays, and is reported. A
+// deletion is none of that. Once the label is set and removed again, it goes.
 func TestLabelLostWhileNothingRuns(t *testing.T) {
 	bySelection(t, func(t *testing.T, selection string) {
 		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
@@ -372,8 +375,8 @@ func TestLabelLostWhileNothingRuns(t *testing.T) {
 	})
 }
 
-// A standby keeps nothing of upstreams that are gone, or that the leader has cleaned up after; and it cleans up itself after one
-// that the leader did not live to clean up after.
+// A standby keeps nothing of upstreams that are gone, or that the leader has cleaned up after; and it cleans up itself
+// after one that the leader did not live to clean up after.
 func TestStandbyKeepsNothing(t *testing.T) {
 	bySelection(t, func(t *testing.T, selection string) {
 		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)

@@ -185,9 +185,9 @@ func (s *session) removeGoneRows() {
 // addAll adds what is to be reconciled behind everything else.
 func (s *session) addAll(refs []operator.Ref) { s.Add(informers.PriorityBulk, 0, refs...) }
 
-// next waits for the next upstream to reconcile. Only one goroutine calls it: an upstream leaves the queue and the turns at once, or
-// its turn would queue it again while a worker has it. What is added between the two loses its turn, but the reconcile that begins sees it.
-// ok is false once the queue is shut down.
+// next waits for the next upstream to reconcile. Only one goroutine calls it: an upstream leaves the queue and the
+// turns at once, or its turn would queue it again while a worker has it. What is added between the two loses its turn,
+// but the reconcile that begins sees it. ok is false once the queue is shut down.
 func (s *session) next() (ref operator.Ref, ok bool) {
 	ref, _, shutdown := s.queue.GetWithPriority()
 	if shutdown {
@@ -216,8 +216,8 @@ func (s *session) NoteInputRows(input string, count int) {
 // afterDelete is the default of AfterDelete.
 const afterDelete = 300 * time.Millisecond
 
-// waitForElection waits, with every informer running, until this process may write. waited reports whether it had to; ok is
-// false when live is done.
+// waitForElection waits, with every informer running, until this process may write. waited reports whether it had to;
+// ok is false when live is done.
 func (s *session) waitForElection(live context.Context) (waited, ok bool) {
 	if s.engine.electedAlready() {
 		return false, true
@@ -280,8 +280,9 @@ func (s *session) reconcileWhile(live, acting context.Context) {
 // shutDown ends the queue, which must happen only once.
 func (s *session) shutDown() { s.ended.Do(s.queue.ShutDown) }
 
-// resync reconciles every upstream again from time to time, behind everything else. It finds what no event announced, such as
-// the deletion of one that is not watched because it lacks the label. It costs no request if nothing is left over.
+// resync reconciles every upstream again from time to time, behind everything else. It finds what no event announced,
+// such as the deletion of one that is not watched because it lacks the label. It costs no request if nothing is left
+// over.
 func (s *session) resync(live context.Context) {
 	period := time.Duration(s.pipeline.Config.ResyncPeriod)
 	for period > 0 {
@@ -335,8 +336,8 @@ func (s *session) waitForSync(ctx context.Context) bool {
 // syncPoll is how often first lists are checked.
 const syncPoll = 50 * time.Millisecond
 
-// inheritLeaving takes over from a session that has ended which upstreams it saw leaving, and finds those that have left since:
-// they are in its cache and not in this one, which selects equally. It does nothing for nil.
+// inheritLeaving takes over from a session that has ended which upstreams it saw leaving, and finds those that have
+// left since: they are in its cache and not in this one, which selects equally. It does nothing for nil.
 func (s *session) inheritLeaving(last *session) {
 	if last == nil || last.pipeline.Upstream.GVR != s.pipeline.Upstream.GVR {
 		return

@@ -66,8 +66,8 @@ func (f failingLeases) Get(ctx context.Context, name string, o metav1.GetOptions
 	return f.LeaseInterface.Get(ctx, name, o)
 }
 
-// TestShardsGuardLeaseDeleted: where a person deletes the Lease of counts, a process that starts waits no longer than until the others see it,
-// though their first requests then fail.
+// TestShardsGuardLeaseDeleted: where a person deletes the Lease of counts, a process that starts waits no longer than
+// until the others see it, though their first requests then fail.
 func TestShardsGuardLeaseDeleted(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
@@ -98,8 +98,8 @@ func TestShardsGuardLeaseDeleted(t *testing.T) {
 	})
 }
 
-// TestShardsGuardQuarantineEnds: a process that starts waits for no count of a shard that was in quarantine when the others counted, and that
-// one of them has taken since.
+// TestShardsGuardQuarantineEnds: a process that starts waits for no count of a shard that was in quarantine when the
+// others counted, and that one of them has taken since.
 func TestShardsGuardQuarantineEnds(t *testing.T) {
 	t.Parallel()
 	for _, hasObjects := range []bool{true, false} {
@@ -148,8 +148,8 @@ func allActedFor(t *testing.T, ns string) {
 	waitMany(t, ns, guardedWidgets, "key", "new")
 }
 
-// TestShardsGuardBatch: a changed input waits in all processes if guard allows what each counts, and not what all count. What waits does so
-// wherever its shard moves.
+// TestShardsGuardBatch: a changed input waits in all processes if guard allows what each counts, and not what all
+// count. What waits does so wherever its shard moves.
 func TestShardsGuardBatch(t *testing.T) {
 	t.Parallel()
 	for _, moves := range []bool{false, true} {

@@ -151,8 +151,8 @@ func (m member) wrote() map[string]int {
 	return counts
 }
 
-// TestShardsMove: each object is written by the process that holds its shard, once, and by no other; when a shard moves, nothing is
-// written, and nothing is lost.
+// TestShardsMove: each object is written by the process that holds its shard, once, and by no other; when a shard
+// moves, nothing is written, and nothing is lost.
 func TestShardsMove(t *testing.T) {
 	t.Parallel()
 	for name, labeled := range map[string]bool{"by marks": false, "by label": true} {
@@ -211,8 +211,8 @@ func shardsMove(t *testing.T, ns, name string, labeled bool) {
 	}
 }
 
-// TestShardsDeletionsWhileOneMoves: upstreams are deleted while a shard moves to and fro, its new owner lists objects, and the workers have
-// enough to do. All are finalized, also those of shards that stay where they are.
+// TestShardsDeletionsWhileOneMoves: upstreams are deleted while a shard moves to and fro, its new owner lists objects,
+// and the workers have enough to do. All are finalized, also those of shards that stay where they are.
 func TestShardsDeletionsWhileOneMoves(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		const n, rounds, each = 4, 5, 30
@@ -241,8 +241,8 @@ func TestShardsDeletionsWhileOneMoves(t *testing.T) {
 	})
 }
 
-// TestShardsOfAnOperatorThatCannotList: its shards count as being loaded for a bounded time. While they do, the shards of a process that has
-// died are taken by nobody, also for operators that work.
+// TestShardsOfAnOperatorThatCannotList: its shards count as being loaded for a bounded time. While they do, the shards
+// of a process that has died are taken by nobody, also for operators that work.
 func TestShardsOfAnOperatorThatCannotList(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		m := startMember(t, nil, 4, fill(widgetConfig, ns, name), acting(fill(widgetConfig, testkit.Namespace(t), testkit.Unique(t)), ns, "without-rights"))
@@ -256,11 +256,12 @@ func TestShardsOfAnOperatorThatCannotList(t *testing.T) {
 	})
 }
 
-// TestShardsGainedBeforeAnOperatorStarts: a shard counts as being loaded until its objects are. A process that runs out of memory because
-// of them may take its shards long before its operators begin to list.
+// TestShardsGainedBeforeAnOperatorStarts: a shard counts as being loaded until its objects are. A process that runs out
+// of memory because of them may take its shards long before its operators begin to list.
 func TestShardsGainedBeforeAnOperatorStarts(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		// What a process asks for before it opens watches takes long, and much less than the time after which its operators are not waited for.
+		// What a process asks for before it opens watches takes long, and much less than the time after which its operators
+		// are not waited for.
 		cfg := slowed(testkit.Config(t), 500*time.Millisecond, func(r *http.Request) bool {
 			return r.URL.Path == "/api" || r.URL.Path == "/apis" || strings.HasPrefix(r.URL.Path, "/openapi")
 		})
@@ -272,7 +273,8 @@ func TestShardsGainedBeforeAnOperatorStarts(t *testing.T) {
 	})
 }
 
-// TestShardsOfEditedMarks: with shards, edited owner marks lead to what they lead to without: nothing is lost, or left behind.
+// TestShardsOfEditedMarks: with shards, edited owner marks lead to what they lead to without: nothing is lost, or left
+// behind.
 func TestShardsOfEditedMarks(t *testing.T) {
 	t.Parallel()
 	const annotation = `{"metadata":{"annotations":{"NAME.example.com/owner":%s}},"data":{"key":"drifted"}}`

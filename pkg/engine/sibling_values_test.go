@@ -36,7 +36,8 @@ func keepsValue(t *testing.T, ns, secret, value string) {
 	}
 }
 
-// What another downstream has left behind, and cannot be deleted yet, is still its own: nobody takes it over with its values.
+// What another downstream has left behind, and cannot be deleted yet, is still its own: nobody takes it over with its
+// values.
 func TestValuesOfWhatIsStillThere(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"deletion refused", "still used", "nothing"} {
@@ -71,8 +72,8 @@ func TestValuesOfWhatIsStillThere(t *testing.T) {
 	}
 }
 
-// A value goes back to a Secret that gets its old name again, while what had that name still was. The Secret that has the only copy of the
-// value is kept where nothing says any more whose it is.
+// A value goes back to a Secret that gets its old name again, while what had that name still was. The Secret that has
+// the only copy of the value is kept where nothing says any more whose it is.
 func TestLastCopyOfAValueIsKept(t *testing.T) {
 	t.Parallel()
 	for kept, unrecorded := range map[string]string{"s1": "", "q1": "  downstreams: .status.downstreams\n"} {
@@ -212,7 +213,8 @@ func TestLossOfWhatIsLeftAloneIsReported(t *testing.T) {
 	}
 }
 
-// The config renames all items of forEach: each takes over the values of the one that differs from it in nothing but the name.
+// The config renames all items of forEach: each takes over the values of the one that differs from it in nothing but
+// the name.
 func TestRenamedItemsKeepTheirValues(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := poolOfSecrets(ns, name)

@@ -14,8 +14,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// related has a downstream that reads two others, which are declared after it: what someone writes into a ConfigMap, and one of each of
-// several.
+// related has a downstream that reads two others, which are declared after it: what someone writes into a ConfigMap,
+// and one of each of several.
 func related(ns, name string) string {
 	conf := strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", "", 1)
 	head, _, _ := strings.Cut(conf, "downstreams:\n")
@@ -138,7 +138,8 @@ data: {address: stolen, port: "1"}
 	})
 }
 
-// ordered has three ConfigMaps: database is ready once someone annotates it, app comes after it, and page is made as soon as app exists.
+// ordered has three ConfigMaps: database is ready once someone annotates it, app comes after it, and page is made as
+// soon as app exists.
 func ordered(ns, name string) string {
 	return strings.Replace(fill(widgetConfig, ns, name)+waiting, `downstreams:
   - name: config
@@ -181,7 +182,8 @@ func markUp(t *testing.T, ns, name, value string) {
 	testkit.Patch(t, configMaps, ns, name, "somebody", `{"metadata":{"annotations":{"test.example.com/up":"`+value+`"}}}`)
 }
 
-// Nothing is created or changed before what it comes after is ready. What exists is repaired meanwhile, and a deletion goes the other way.
+// Nothing is created or changed before what it comes after is ready. What exists is repaired meanwhile, and a deletion
+// goes the other way.
 func TestAfter(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		testkit.Apply(t, ns, widget("w", `{data: {a: one}}`))
@@ -298,8 +300,8 @@ func TestUnseenWhileOthersAreRead(t *testing.T) {
 	})
 }
 
-// What a renamed object has replaced stays until what comes after it has changed. Meanwhile the status alone finds it: after a start with
-// another label, no watch shows it.
+// What a renamed object has replaced stays until what comes after it has changed. Meanwhile the status alone finds it:
+// after a start with another label, no watch shows it.
 func TestReplacedIsFoundWithAnotherLabel(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"the new one is ready", "the upstream goes"} {

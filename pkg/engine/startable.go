@@ -7,8 +7,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
-// Startable returns the files whose operators may start if others cannot: those without errors, and in no conflict with any
-// other. Of operators that conflict none starts, since none has the older claim.
+// Startable returns the files whose operators may start if others cannot: those without errors, and in no conflict with
+// any other. Of operators that conflict none starts, since none has the older claim.
 func Startable(files []*load.File) []*load.File {
 	var list []*load.File
 	for _, f := range files {
@@ -22,9 +22,9 @@ func Startable(files []*load.File) []*load.File {
 	return list
 }
 
-// ReportMissing reports configs that could not start, as load.Operators returned them. The process is not ready until they are fixed:
-// the others run, and a rollout stops. Those whose upstreams are finalized are reported as operators that do not run; the
-// others with a note that they may hold a deletion. Call it before Start.
+// ReportMissing reports configs that could not start, as load.Operators returned them. The process is not ready until
+// they are fixed: the others run, and a rollout stops. Those whose upstreams are finalized are reported as operators
+// that do not run; the others with a note that they may hold a deletion. Call it before Start.
 func (e *Engine) ReportMissing(files []*load.File, errs config.Errors) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

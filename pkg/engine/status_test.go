@@ -178,8 +178,8 @@ func TestUpstreamsAreCounted(t *testing.T) {
 	}
 }
 
-// A status that cannot be written says nothing, so that the count is where it shows; what keeps an upstream that is being deleted is
-// counted too, whoever it waits for.
+// A status that cannot be written says nothing, so that the count is where it shows; what keeps an upstream that is
+// being deleted is counted too, whoever it waits for.
 func TestUpstreamsWithFaultsAreCounted(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		_, faults := startFaulty(t, fill(widgetConfig, ns, name)+waiting)
@@ -200,8 +200,8 @@ func TestUpstreamsWithFaultsAreCounted(t *testing.T) {
 	})
 }
 
-// TestObservedGeneration: a custom downstream whose controller never writes status.observedGeneration is ready by what it
-// confirms and by the rules, once it has said anything; ready.observedGeneration changes that.
+// TestObservedGeneration: a custom downstream whose controller never writes status.observedGeneration is ready by what
+// it confirms and by the rules, once it has said anything; ready.observedGeneration changes that.
 func TestObservedGeneration(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -81,7 +81,8 @@ func applyReady(t *testing.T, ns, name, spec string) *unstructured.Unstructured 
 	return waitCondition(t, widgets, ns, name, "Ready", "True")
 }
 
-// readyIs waits until Ready has a status for the current generation, and fails if the reason or the message is another one then.
+// readyIs waits until Ready has a status for the current generation, and fails if the reason or the message is another
+// one then.
 func readyIs(t *testing.T, gvr schema.GroupVersionResource, ns, name, status, reason, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := waitCondition(t, gvr, ns, name, "Ready", status)
@@ -196,7 +197,8 @@ func (r *running) mustBeReady() {
 	}
 }
 
-// exactly waits until no more requests come, and fails if there were more or fewer than that; conditions are those of Counter.Total.
+// exactly waits until no more requests come, and fails if there were more or fewer than that; conditions are those of
+// Counter.Total.
 func exactly(t *testing.T, c *testkit.Counter, want int, what string, conditions ...func(testkit.Request) bool) {
 	t.Helper()
 	quiet(t, c)

@@ -101,8 +101,8 @@ func (s *stricken) goes() {
 
 func (s *stricken) states(spec string) { testkit.Apply(s.t, s.ns, widget("a", spec)) }
 
-// meddle is another controller: it puts a finalizer, a label and a key on what is made, at once, and takes its finalizer off
-// what is being deleted. It does the work of an object of deletion.before, too.
+// meddle is another controller: it puts a finalizer, a label and a key on what is made, at once, and takes its
+// finalizer off what is being deleted. It does the work of an object of deletion.before, too.
 func meddle(t *testing.T) func(cm *unstructured.Unstructured) {
 	client := testkit.Dynamic(t).Resource(configMaps)
 	const hold = "meddler.example.com/hold"
@@ -202,8 +202,8 @@ func (story strickenStory) tell(t *testing.T, stage *strickenStage, strike *test
 	s.life.Stop()
 }
 
-// TestEveryWriteStricken runs each story once for each of its writes and for each thing that can go wrong with it, while
-// another controller puts its finalizer on whatever is made. It always ends well.
+// TestEveryWriteStricken runs each story once for each of its writes and for each thing that can go wrong with it,
+// while another controller puts its finalizer on whatever is made. It always ends well.
 func TestEveryWriteStricken(t *testing.T) {
 	t.Parallel()
 	for _, story := range strickenStories() {

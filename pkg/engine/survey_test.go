@@ -96,8 +96,8 @@ func leave(t *testing.T, ns, conf string, names ...string) {
 // dataOf is the value under the key a of a ConfigMap.
 func dataOf(u *unstructured.Unstructured) any { return u.Object["data"].(map[string]any)["a"] }
 
-// TestSurveyShowsWhatRunWouldDo sets up one upstream for each decision, surveys, and then runs the operator: it does what the
-// survey said.
+// TestSurveyShowsWhatRunWouldDo sets up one upstream for each decision, surveys, and then runs the operator: it does
+// what the survey said.
 func TestSurveyShowsWhatRunWouldDo(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns := testkit.Namespace(t)
@@ -147,8 +147,8 @@ func TestSurveyShowsWhatRunWouldDo(t *testing.T) {
 	})
 }
 
-// TestSurveyOfWhatGoes: objects of an upstream that is deleted, of one that lost its label, and what a renamed downstream
-// leaves behind.
+// TestSurveyOfWhatGoes: objects of an upstream that is deleted, of one that lost its label, and what a renamed
+// downstream leaves behind.
 func TestSurveyOfWhatGoes(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns := testkit.Namespace(t)
@@ -181,7 +181,8 @@ func TestSurveyOfWhatGoes(t *testing.T) {
 	})
 }
 
-// TestSurveyRecreates: what the API server never changes is deleted and made again, and a dry run of that does not fail.
+// TestSurveyRecreates: what the API server never changes is deleted and made again, and a dry run of that does not
+// fail.
 func TestSurveyRecreates(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns := testkit.Namespace(t)
@@ -304,8 +305,8 @@ func withFar(t *testing.T, name, shared string, watched ...string) string {
 	return strings.Replace(conf, "WATCHED", strings.Join(watched, ", "), 1)
 }
 
-// TestLeftInASharedNamespace: what a survey finds left of upstreams that are gone is never of one that is there, though the
-// survey does not look at it, or has not seen it yet.
+// TestLeftInASharedNamespace: what a survey finds left of upstreams that are gone is never of one that is there, though
+// the survey does not look at it, or has not seen it yet.
 func TestLeftInASharedNamespace(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		one, two, shared, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
@@ -379,8 +380,8 @@ func TestLeftAheadOfTheWatch(t *testing.T) {
 	})
 }
 
-// takenDeployment is a Deployment as someone made it who goes on to be replaced: it has more than adoptingDeployment asks
-// for, and a port of the name that another number is to have, so that both together would be refused.
+// takenDeployment is a Deployment as someone made it who goes on to be replaced: it has more than adoptingDeployment
+// asks for, and a port of the name that another number is to have, so that both together would be refused.
 const takenDeployment = `
 apiVersion: apps/v1
 kind: Deployment

@@ -36,8 +36,8 @@ func following(t *testing.T, conf string) (*leadership.Tenure, *testkit.Counter,
 	return tenure, counter, r.ready()
 }
 
-// TestStandbyDecides: a cluster that is not active decides, and writes nothing, whatever happens; events neither. When it becomes
-// active, it does what it had decided, and stops when it is not active any more.
+// TestStandbyDecides: a cluster that is not active decides, and writes nothing, whatever happens; events neither. When
+// it becomes active, it does what it had decided, and stops when it is not active any more.
 func TestStandbyDecides(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		tenure, counter, _ := following(t, strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1))
@@ -67,7 +67,8 @@ func TestStandbyDecides(t *testing.T) {
 	})
 }
 
-// TestActivationLostAtWork: what is under way when the activation is lost fails, is not written, and is done once it is back.
+// TestActivationLostAtWork: what is under way when the activation is lost fails, is not written, and is done once it is
+// back.
 func TestActivationLostAtWork(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		tenure, counter, _ := following(t, fill(widgetConfig, ns, name))
@@ -114,8 +115,8 @@ func TestUnknownActivation(t *testing.T) {
 	})
 }
 
-// TestActivationIsBack: a config that was refused since its activation was missing is tried again once that is back, at a start and as a changed
-// one.
+// TestActivationIsBack: a config that was refused since its activation was missing is tried again once that is back, at
+// a start and as a changed one.
 func TestActivationIsBack(t *testing.T) {
 	t.Parallel()
 	for _, changed := range []bool{false, true} {
@@ -149,8 +150,8 @@ func TestActivationIsBack(t *testing.T) {
 	}
 }
 
-// TestActivationToken: the token is written along with other changes. A takeover rewrites nothing, and neither the token nor what
-// others make of the annotation is drift.
+// TestActivationToken: the token is written along with other changes. A takeover rewrites nothing, and neither the
+// token nor what others make of the annotation is drift.
 func TestActivationToken(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		key := name + ".example.com/token"
@@ -233,8 +234,8 @@ func startElectionTest(t *testing.T, objects ...string) *electionTest {
 	return s
 }
 
-// TestElectedWithALaggingWatch: whoever takes over while its watch of the upstreams is behind does not go back to an older
-// desired. Where nothing is to be done, or an upstream came later, nothing is read.
+// TestElectedWithALaggingWatch: whoever takes over while its watch of the upstreams is behind does not go back to an
+// older desired. Where nothing is to be done, or an upstream came later, nothing is read.
 func TestElectedWithALaggingWatch(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		s := startElectionTest(t, "changed", "same")
@@ -275,8 +276,8 @@ func reply(request *http.Request, code int, body []byte) *http.Response {
 		Header: http.Header{"Content-Type": []string{"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}
 }
 
-// TestStartWithAnOldList: an API server without streaming lists may have an old state in memory. A start does not go by it:
-// nothing goes back to an older desired state, and nothing is made for an upstream that is gone.
+// TestStartWithAnOldList: an API server without streaming lists may have an old state in memory. A start does not go by
+// it: nothing goes back to an older desired state, and nothing is made for an upstream that is gone.
 func TestStartWithAnOldList(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
@@ -314,8 +315,8 @@ func rawList(t *testing.T, gvr schema.GroupVersionResource, ns string) []byte {
 	return body
 }
 
-// TestStartLooksOnce: a start with a guard counts each upstream, and reconciles only those for which there is something to do. That
-// finds whatever has happened while no process ran, and the others are as if they had been reconciled.
+// TestStartLooksOnce: a start with a guard counts each upstream, and reconciles only those for which there is something
+// to do. That finds whatever has happened while no process ran, and the others are as if they had been reconciled.
 func TestStartLooksOnce(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns, operator := testkit.Namespace(t), testkit.Unique(t)
@@ -394,8 +395,8 @@ func slowed(cfg *rest.Config, by time.Duration, isSlow func(*http.Request) bool)
 
 func isWrite(request *http.Request) bool { return request.Method != http.MethodGet }
 
-// TestOverload: while custom resources change faster than they are reconciled, others are not left behind: neither one that an input
-// concerns, nor one that a start finds.
+// TestOverload: while custom resources change faster than they are reconciled, others are not left behind: neither one
+// that an input concerns, nor one that a start finds.
 func TestOverload(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"input", "start"} {

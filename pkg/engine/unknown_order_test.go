@@ -9,9 +9,10 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// What comes after an object is gone before it, also where nothing says any more which of several downstreams of a kind an object is of:
-// the upstream asks for other names or for nothing, or is deleted; its status records nothing, or no longer these; the process has seen
-// it, or begins only then; the object that goes last is the first or the second of the config.
+// What comes after an object is gone before it, also where nothing says any more which of several downstreams of a kind
+// an object is of: the upstream asks for other names or for nothing, or is deleted; its status records nothing, or no
+// longer these; the process has seen it, or begins only then; the object that goes last is the first or the second of
+// the config.
 func TestOrderOfUnknownObjects(t *testing.T) {
 	t.Parallel()
 	const (
@@ -68,8 +69,8 @@ func TestOrderOfUnknownObjects(t *testing.T) {
 	}
 }
 
-// What an edit of the config makes it forget in the middle of an ordered deletion may come after what is still there: a downstream that is
-// renamed, or of another kind, while its object is going.
+// What an edit of the config makes it forget in the middle of an ordered deletion may come after what is still there: a
+// downstream that is renamed, or of another kind, while its object is going.
 func TestOrderOfForgottenObjects(t *testing.T) {
 	t.Parallel()
 	app := func(name, kind, rest string) string {
@@ -101,8 +102,8 @@ func TestOrderOfForgottenObjects(t *testing.T) {
 	}
 }
 
-// What the config forgets stays, all of it, whatever else has its kind: several objects of a downstream, and one whose downstream has
-// another kind now.
+// What the config forgets stays, all of it, whatever else has its kind: several objects of a downstream, and one whose
+// downstream has another kind now.
 func TestForgottenObjectsStay(t *testing.T) {
 	t.Parallel()
 	down := func(name, kind, more string) string {

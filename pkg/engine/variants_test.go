@@ -14,7 +14,8 @@ import (
 
 var claims8 = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 
-// Two variants of one object, by when: a change of the variant updates the object, and does not delete it with its data.
+// Two variants of one object, by when: a change of the variant updates the object, and does not delete it with its
+// data.
 func TestVariantsKeepTheirObject(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -134,7 +135,8 @@ func TestItemMovesBetweenDownstreams(t *testing.T) {
 	})
 }
 
-// What was made while the object before it cannot be deleted, and another downstream waits for its name, is recorded too.
+// What was made while the object before it cannot be deleted, and another downstream waits for its name, is recorded
+// too.
 func TestValueMovesOnWhileTheLastIsThere(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
@@ -179,7 +181,8 @@ func TestUnknownCostsNothing(t *testing.T) {
 	})
 }
 
-// Names that shift in one edit: the first takes the name that the second leaves, also where the second comes after the first.
+// Names that shift in one edit: the first takes the name that the second leaves, also where the second comes after the
+// first.
 func TestShiftedNames(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]string{"in any order": "", "the second after the first": "    after: [{name: config, until: Created}]\n"} {

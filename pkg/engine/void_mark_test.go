@@ -25,8 +25,9 @@ func reapply(t *testing.T, ns, object, name, mark string) {
 	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+object+`, annotations: {`+name+`.example.com/owner: "`+mark+`"}}, data: {key: bad}}`)
 }
 
-// An owner annotation that names nobody counts as one that someone has removed: whatever it names, whoever wrote it and whenever, the
-// object is repaired, and goes when nothing wants it any more. One that names an upstream that exists is a conflict.
+// An owner annotation that names nobody counts as one that someone has removed: whatever it names, whoever wrote it and
+// whenever, the object is repaired, and goes when nothing wants it any more. One that names an upstream that exists is
+// a conflict.
 func TestMarkOfNobody(t *testing.T) {
 	t.Parallel()
 	const status, report = "  downstreams: .status.downstreams\n", "    drift: {policy: Report}\n"
@@ -110,7 +111,8 @@ func TestMarkOfNobody(t *testing.T) {
 	}
 }
 
-// Where nobody knows whether the upstream exists that an owner annotation names, it keeps its rights, and asking is bounded.
+// Where nobody knows whether the upstream exists that an owner annotation names, it keeps its rights, and asking is
+// bounded.
 func TestMarkOfAnUnknown(t *testing.T) {
 	inSpaces(t, func(t *testing.T, ns, at, name string) {
 		counter := testkit.NewCounter()
@@ -134,8 +136,8 @@ func TestMarkOfAnUnknown(t *testing.T) {
 	})
 }
 
-// With ownership: Fields, the annotation of an upstream that is gone holds up nobody, and our own marks do not conflict with whoever
-// wrote them last.
+// With ownership: Fields, the annotation of an upstream that is gone holds up nobody, and our own marks do not conflict
+// with whoever wrote them last.
 func TestFieldsMarkOfNobody(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// startWorkers has the queue worked off, from now on. That ends with live, after the reconciles that have begun: they are not cut
-// off, so that what was applied is also recorded.
+// startWorkers has the queue worked off, from now on. That ends with live, after the reconciles that have begun: they
+// are not cut off, so that what was applied is also recorded.
 func (s *session) startWorkers(live context.Context) {
 	s.pool.Start(s.next, func(ref operator.Ref) { s.runWorker(live, ref) })
 }
@@ -68,8 +68,8 @@ func (s *session) beginStandingBy(live context.Context) {
 	s.startWorkers(live)
 }
 
-// startWith are the upstreams that a start reconciles: those in sync when they were counted are only counted in the metrics. The batch
-// releases an upstream that waits in it when that is reconciled.
+// startWith are the upstreams that a start reconciles: those in sync when they were counted are only counted in the
+// metrics. The batch releases an upstream that waits in it when that is reconciled.
 func (s *session) startWith(counted bool) []operator.Ref {
 	refs := s.cache.Candidates(s.reconciler)
 	if !counted {

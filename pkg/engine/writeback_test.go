@@ -62,7 +62,8 @@ func (d *database) stayWritten(t *testing.T, want string) {
 
 const states = "SELECT group_concat(id || '=' || coalesce(state, '') || '(' || coalesce(message, '') || ')', ' ') FROM (SELECT * FROM apps ORDER BY id)"
 
-// The state of a row is written when it changes, and not again: whatever that changes in the row, even what the template reads.
+// The state of a row is written when it changes, and not again: whatever that changes in the row, even what the
+// template reads.
 func TestWriteBack(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		db := newDatabase(t).withStates()

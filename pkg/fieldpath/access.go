@@ -18,8 +18,8 @@ func (e *AccessError) Error() string {
 	return fmt.Sprintf("setting %s: %s %s", e.Path, e.At, e.Problem)
 }
 
-// Get returns the value at p in obj, which has JSON types (map[string]any, []any and scalars). A null value is returned as
-// (nil, true). The value is not copied.
+// Get returns the value at p in obj, which has JSON types (map[string]any, []any and scalars). A null value is returned
+// as (nil, true). The value is not copied.
 func Get(obj any, p Path) (any, bool) {
 	for _, s := range p {
 		next, ok := s.enter(obj)
@@ -76,8 +76,8 @@ func (s Step) selects(item map[string]any) bool {
 	return len(s.Selector) > 0
 }
 
-// scalarText returns a list key as JSON text without quotes: keys of map lists may be numbers (containerPort) and booleans.
-// Maps and lists are not valid keys; their text should equal no selector.
+// scalarText returns a list key as JSON text without quotes: keys of map lists may be numbers (containerPort) and
+// booleans. Maps and lists are not valid keys; their text should equal no selector.
 func scalarText(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -89,9 +89,9 @@ func scalarText(v any) string {
 	}
 }
 
-// Set sets the value at p in obj, in place. It creates maps that are missing or null on the way. It returns an *AccessError if
-// a step meets a value of another type or a list item that does not exist: items are never added, because their position is
-// unknown.
+// Set sets the value at p in obj, in place. It creates maps that are missing or null on the way. It returns an
+// *AccessError if a step meets a value of another type or a list item that does not exist: items are never added,
+// because their position is unknown.
 func Set(obj map[string]any, p Path, v any) error {
 	if len(p) == 0 {
 		return &AccessError{Path: p, At: p, Problem: "is the whole object, which cannot be set"}
@@ -175,8 +175,9 @@ func typeName(v any) string {
 	}
 }
 
-// Remove removes the value at p from obj, in place, and reports whether there was one. To remove a list item it sets a new list
-// in the parent; the old list is unchanged. Parents that become empty stay, because an empty map can have a meaning.
+// Remove removes the value at p from obj, in place, and reports whether there was one. To remove a list item it sets a
+// new list in the parent; the old list is unchanged. Parents that become empty stay, because an empty map can have a
+// meaning.
 func Remove(obj map[string]any, p Path) bool {
 	if len(p) == 0 {
 		return false

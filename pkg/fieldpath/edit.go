@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Without returns obj without the given paths. A map or list that becomes empty is removed too: applying `spec: {}` would own
-// all of spec. An index counts the items of obj itself. obj is not changed; the result shares memory with it, and is obj if the
-// paths match nothing.
+// Without returns obj without the given paths. A map or list that becomes empty is removed too: applying `spec: {}`
+// would own all of spec. An index counts the items of obj itself. obj is not changed; the result shares memory with it,
+// and is obj if the paths match nothing.
 func Without(obj map[string]any, paths []Path) map[string]any {
 	for _, p := range paths {
 		if _, ok := Get(obj, p); !ok || len(p) == 0 {
@@ -52,8 +52,9 @@ func without(v any, p Path) (any, bool) {
 	}
 }
 
-// With returns obj with value at p, and copies what it changes. It creates missing maps, and the item if p ends with one that has
-// keys; if another list item is missing, it returns obj unchanged. An item may lack keys that have defaults.
+// With returns obj with value at p, and copies what it changes. It creates missing maps, and the item if p ends with
+// one that has keys; if another list item is missing, it returns obj unchanged. An item may lack keys that have
+// defaults.
 func With(obj map[string]any, p Path, value any) map[string]any {
 	if out, ok := put(obj, p, value).(map[string]any); ok {
 		return out
@@ -93,7 +94,8 @@ func put(v any, p Path, value any) any {
 	return out
 }
 
-// findWithout returns the index of the first item that has some of the keys of a step, and no other value of the rest; -1 for none.
+// findWithout returns the index of the first item that has some of the keys of a step, and no other value of the rest;
+// -1 for none.
 func findWithout(list []any, step Step) int {
 	return slices.IndexFunc(list, func(item any) bool {
 		m, _ := item.(map[string]any)

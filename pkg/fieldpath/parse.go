@@ -29,7 +29,8 @@ func (e *ParseError) Error() string {
 //	.spec.ports[name='a, b']           a value with characters other than letters, digits and - _ $ . / : + is quoted
 //	.spec.ports[0]                     a list item, by index
 //
-// The first key may be in brackets too (['a.b']). White space is not allowed outside quotes. The error is a *ParseError.
+// The first key may be in brackets too (['a.b']). White space is not allowed outside quotes. The error is a
+// *ParseError.
 func Parse(s string) (Path, error) {
 	p := &parser{text: s}
 	if s == "" {
@@ -64,8 +65,8 @@ func (p *parser) fail(problem, fix string) *ParseError {
 	return &ParseError{Text: p.text, Offset: p.pos, Problem: problem, Fix: fix}
 }
 
-// peek returns the byte at the reading position, or 0 at the end. A NUL byte in the text ends the current token and is then
-// reported as an unexpected character.
+// peek returns the byte at the reading position, or 0 at the end. A NUL byte in the text ends the current token and is
+// then reported as an unexpected character.
 func (p *parser) peek() byte {
 	if p.pos < len(p.text) {
 		return p.text[p.pos]

@@ -1,6 +1,7 @@
-// Package fieldpath parses paths of fields in Kubernetes objects, and gets, sets and removes the values at them. Keys of Kubernetes
-// objects contain dots and slashes, so a path is never split at dots. Config files, the command line, messages and events share the
-// syntax described at Parse. It is not JSONPath: it has no wildcards, recursion or expressions, and a path names exactly one place.
+// Package fieldpath parses paths of fields in Kubernetes objects, and gets, sets and removes the values at them. Keys
+// of Kubernetes objects contain dots and slashes, so a path is never split at dots. Config files, the command line,
+// messages and events share the syntax described at Parse. It is not JSONPath: it has no wildcards, recursion or
+// expressions, and a path names exactly one place.
 package fieldpath
 
 import (
@@ -26,8 +27,8 @@ const (
 	IndexStep
 )
 
-// Step is one step of a path: .spec or ['a.b/c'] | [name=app] or [containerPort=80,protocol=TCP] | [0]. The fields that Kind
-// does not use are zero.
+// Step is one step of a path: .spec or ['a.b/c'] | [name=app] or [containerPort=80,protocol=TCP] | [0]. The fields that
+// Kind does not use are zero.
 type Step struct {
 	Field    string
 	Selector map[string]string
@@ -35,8 +36,8 @@ type Step struct {
 	Kind     StepKind
 }
 
-// Path is a sequence of steps from the root of an object. The empty path is the root itself; Parse accepts no text for it,
-// because a config never names a whole object.
+// Path is a sequence of steps from the root of an object. The empty path is the root itself; Parse accepts no text for
+// it, because a config never names a whole object.
 type Path []Step
 
 // New returns the path of nested fields: New("metadata", "name") is .metadata.name.
@@ -71,8 +72,8 @@ func (s Step) Equal(o Step) bool {
 // Equal reports whether both paths have the same steps.
 func (p Path) Equal(q Path) bool { return len(p) == len(q) && p.HasPrefix(q) }
 
-// HasPrefix reports whether p is q or is below it. It compares the written steps: [0] and [name=app] may be the same list item,
-// but that depends on the object.
+// HasPrefix reports whether p is q or is below it. It compares the written steps: [0] and [name=app] may be the same
+// list item, but that depends on the object.
 func (p Path) HasPrefix(q Path) bool {
 	return len(p) >= len(q) && slices.EqualFunc(p[:len(q)], q, Step.Equal)
 }
@@ -145,8 +146,8 @@ func bareOr(s string, bare func(string) bool) string {
 	return quote(s)
 }
 
-// quote also escapes characters that are not printable: a terminal would execute a control character in a key that someone else
-// chose.
+// quote also escapes characters that are not printable: a terminal would execute a control character in a key that
+// someone else chose.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('\'')

@@ -1,6 +1,7 @@
 package fieldpath
 
-// Trail is a path as a linked list from the leaf up, for a walk: the path is only made if it is needed. nil is the root.
+// Trail is a path as a linked list from the leaf up, for a walk: the path is only made if it is needed. nil is the
+// root.
 type Trail struct {
 	Parent *Trail
 	Step   Step

@@ -1,5 +1,5 @@
-// Package filewatch reports that files may have changed: when the kernel notifies, and at an interval, because some network
-// file systems never notify. It does not read the files, and may report too often.
+// Package filewatch reports that files may have changed: when the kernel notifies, and at an interval, because some
+// network file systems never notify. It does not read the files, and may report too often.
 package filewatch
 
 import (
@@ -21,15 +21,16 @@ type Options struct {
 }
 
 const (
-	// quietPeriod is how long to wait for further notifications before calling changed: editors and kubelets write in several steps.
+	// quietPeriod is how long to wait for further notifications before calling changed: editors and kubelets write in
+	// several steps.
 	quietPeriod = 100 * time.Millisecond
 	// maxWait is the longest wait for calm.
 	maxWait = time.Second
 )
 
-// Run calls changed at once, whenever one of the paths (files or folders) may have changed, and every interval, until ctx is
-// done. changed returns the paths to watch from then on; it is never called concurrently. Run watches folders, so it notices
-// files that are created or replaced, and links that change.
+// Run calls changed at once, whenever one of the paths (files or folders) may have changed, and every interval, until
+// ctx is done. changed returns the paths to watch from then on; it is never called concurrently. Run watches folders,
+// so it notices files that are created or replaced, and links that change.
 func Run(ctx context.Context, o Options, changed func() []string) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -41,7 +42,8 @@ func Run(ctx context.Context, o Options, changed func() []string) {
 	tick := time.NewTicker(o.Interval)
 	defer tick.Stop()
 	for {
-		// A change between changed() and the start of a watch would be missed: call changed again if a folder is newly watched.
+		// A change between changed() and the start of a watch would be missed: call changed again if a folder is newly
+		// watched.
 		for watchFolders(w, changed()) {
 		}
 		if !wait(ctx, w, o.Log, tick.C) {
@@ -64,8 +66,8 @@ func poll(ctx context.Context, interval time.Duration, changed func() []string) 
 	}
 }
 
-// watchFolders watches the folders of the paths, and no others. It reports whether any is new. Folders that cannot be watched,
-// for example because they do not exist, are checked at the interval.
+// watchFolders watches the folders of the paths, and no others. It reports whether any is new. Folders that cannot be
+// watched, for example because they do not exist, are checked at the interval.
 func watchFolders(w *fsnotify.Watcher, paths []string) (more bool) {
 	wanted := folders(paths)
 	before := w.WatchList()
@@ -82,8 +84,8 @@ func watchFolders(w *fsnotify.Watcher, paths []string) (more bool) {
 	return more
 }
 
-// folders returns the folders in which a change of one of the paths is visible: the path itself if it is a folder, its parent,
-// and the parent of the file that links lead to.
+// folders returns the folders in which a change of one of the paths is visible: the path itself if it is a folder, its
+// parent, and the parent of the file that links lead to.
 func folders(paths []string) []string {
 	var dirs []string
 	add := func(path string) {

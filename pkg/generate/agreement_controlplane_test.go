@@ -21,8 +21,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-// TestPolicyAgreesWithOperator: the policy in the API server and the rules in the operator accept the same objects, and give the
-// same messages.
+// TestPolicyAgreesWithOperator: the policy in the API server and the rules in the operator accept the same objects, and
+// give the same messages.
 func TestPolicyAgreesWithOperator(t *testing.T) {
 	for set, cases := range doors {
 		t.Run(set, func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"text/template"
 )
 
-// ArgoCDKey is the key in the data of Argo CD's ConfigMap argocd-cm under which it looks for the health check of a kind: that of
-// the core group has no group in it.
+// ArgoCDKey is the key in the data of Argo CD's ConfigMap argocd-cm under which it looks for the health check of a
+// kind: that of the core group has no group in it.
 func (h Health) ArgoCDKey() string {
 	if h.Kind.Group == "" {
 		return "resource.customizations.health." + h.Kind.Kind
@@ -16,8 +16,8 @@ func (h Health) ArgoCDKey() string {
 	return fmt.Sprintf("resource.customizations.health.%s_%s", h.Kind.Group, h.Kind.Kind)
 }
 
-// ArgoCD is the health check of the kind in Lua, as Argo CD runs it: obj is the object, a table with status and message is
-// returned. It uses no library, since Argo CD opens none beside base and table. The statuses are Argo CD's: Healthy,
+// ArgoCD is the health check of the kind in Lua, as Argo CD runs it: obj is the object, a table with status and message
+// is returned. It uses no library, since Argo CD opens none beside base and table. The statuses are Argo CD's: Healthy,
 // Progressing, Degraded (someone must act) and Suspended (paused); the worst of all operators counts.
 func (h Health) ArgoCD() (string, error) {
 	var out bytes.Buffer

@@ -35,14 +35,15 @@ type ChartOptions struct {
 	Described []*Definition
 }
 
-// ChartValues are the values of the Helm chart: operatorFiles, files, kinds, conversion and, of kinds that configs describe, crds. The
-// notes are sentences about what a person has to do, and about what the chart guesses.
+// ChartValues are the values of the Helm chart: operatorFiles, files, kinds, conversion and, of kinds that configs
+// describe, crds. The notes are sentences about what a person has to do, and about what the chart guesses.
 //
-// Configs go in byte for byte, since Helm would turn large integers of values into floats. Only names of files change: one
-// that lies above its config is mounted beside it, and a template that would be read as a config there is mounted in a folder.
+// Configs go in byte for byte, since Helm would turn large integers of values into floats. Only names of files change:
+// one that lies above its config is mounted beside it, and a template that would be read as a config there is mounted
+// in a folder.
 //
-// kinds names those that the chart could not guess the resource or the scope of, as far as o.Kinds knows them. An error names
-// the operator, and a file that cannot be read or two that would be mounted as one.
+// kinds names those that the chart could not guess the resource or the scope of, as far as o.Kinds knows them. An error
+// names the operator, and a file that cannot be read or two that would be mounted as one.
 func ChartValues(o ChartOptions) (values map[string]any, notes []string, err error) {
 	v := newChartValues(o.Read)
 	for _, f := range o.Operators {
@@ -216,8 +217,8 @@ func renameIn(n *yaml.Node, names map[string]string) {
 	}
 }
 
-// oddKinds are the custom kinds that configs name of which the chart would guess another resource or scope, or a status subresource
-// that is not there, as the chart's value kinds takes them. Kinds that source does not know are left out.
+// oddKinds are the custom kinds that configs name of which the chart would guess another resource or scope, or a status
+// subresource that is not there, as the chart's value kinds takes them. Kinds that source does not know are left out.
 func oddKinds(files []*load.File, source kinds.Source) (map[string]any, error) {
 	builtin, err := kinds.Offline()
 	if err != nil {

@@ -26,8 +26,8 @@ type Definition struct {
 	Notes []string
 }
 
-// Definitions makes the definitions of all kinds that configs describe: with the spec, the status that the operators write, and their
-// rules.
+// Definitions makes the definitions of all kinds that configs describe: with the spec, the status that the operators
+// write, and their rules.
 func Definitions(list []compile.Compiled) ([]*Definition, error) {
 	var files []*load.File
 	pipelines := map[*load.File]*compile.Pipeline{}

@@ -27,8 +27,8 @@ type CRDStatus struct {
 	ready string
 }
 
-// CRDStatusOf gathers what configs need by the kind that they watch, kinds in the order of the configs. silent names the
-// operators that write no status. The error names an operator whose kind has no definition that could be changed.
+// CRDStatusOf gathers what configs need by the kind that they watch, kinds in the order of the configs. silent names
+// the operators that write no status. The error names an operator whose kind has no definition that could be changed.
 func CRDStatusOf(pipelines []*compile.Pipeline) (needs []*CRDStatus, silent []string, err error) {
 	for _, p := range pipelines {
 		gvk := p.Upstream.GVK
@@ -52,7 +52,8 @@ func CRDStatusOf(pipelines []*compile.Pipeline) (needs []*CRDStatus, silent []st
 	return needs, silent, nil
 }
 
-// Version is what has to stand in the kind's entry of spec.versions, with columns for kubectl get where these are wanted.
+// Version is what has to stand in the kind's entry of spec.versions, with columns for kubectl get where these are
+// wanted.
 func (n *CRDStatus) Version(columns bool) map[string]any {
 	lines := crdschema.Node{
 		"subresources": crdschema.Node{"status": crdschema.Node{}},
@@ -74,9 +75,9 @@ func (n *CRDStatus) Lacks(kind *kinds.Kind) []string {
 	return append(lacks, paths...)
 }
 
-// MissingStatus is what the upstream's CustomResourceDefinition lacks to store what the config writes into the status, to
-// be merged below openAPIV3Schema.properties. It is nil where nothing is missing or known. optional reports whether nothing but the
-// baseline of downstreams is missing, without which a start may take requests.
+// MissingStatus is what the upstream's CustomResourceDefinition lacks to store what the config writes into the status,
+// to be merged below openAPIV3Schema.properties. It is nil where nothing is missing or known. optional reports whether
+// nothing but the baseline of downstreams is missing, without which a start may take requests.
 func MissingStatus(p *compile.Pipeline) (lines map[string]any, optional bool) {
 	if p.Storable == nil || p.Upstream.Schema == nil {
 		return nil, false
@@ -92,8 +93,8 @@ func MissingStatus(p *compile.Pipeline) (lines map[string]any, optional bool) {
 	return crdschema.Node{"status": missing}, optional
 }
 
-// wantedStatus is the schema of everything that the config writes below .status. What a CEL expression gives may be known
-// to its author alone, and then anything can be stored.
+// wantedStatus is the schema of everything that the config writes below .status. What a CEL expression gives may be
+// known to its author alone, and then anything can be stored.
 func wantedStatus(p *compile.Pipeline) crdschema.Node {
 	all := crdschema.Status(p.Config.Status.Downstreams, slices.ContainsFunc(p.Downstreams, (*desired.Downstream).Several))
 	schemas := p.FieldSchemas()
@@ -103,8 +104,8 @@ func wantedStatus(p *compile.Pipeline) crdschema.Node {
 	return all
 }
 
-// OpenStatus is a source in which one custom kind has a status that stores everything, as it will once the schema that is
-// about to be made is part of its own: what a config asks of the status as it is now is not an error.
+// OpenStatus is a source in which one custom kind has a status that stores everything, as it will once the schema that
+// is about to be made is part of its own: what a config asks of the status as it is now is not an error.
 func OpenStatus(source kinds.Source, kind schema.GroupVersionKind) kinds.Source {
 	return &openStatus{source, kind}
 }

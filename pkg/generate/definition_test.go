@@ -20,8 +20,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-// TestDefinitions: with the rules pasted into the definition, the API server has the same verdicts as the operator and says
-// the same, of every rule that an object breaks.
+// TestDefinitions: with the rules pasted into the definition, the API server has the same verdicts as the operator and
+// says the same, of every rule that an object breaks.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
 	config := bubble.Serve(t)

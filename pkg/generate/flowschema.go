@@ -22,8 +22,9 @@ type FlowOptions struct {
 	Shares int
 }
 
-// The API server compares a request with the schema of the lowest precedence first. Requests of the control plane itself come before
-// 1000; the schema for all ServiceAccounts is at 9000. A Lease that is renewed too late stops the process, so it goes first.
+// The API server compares a request with the schema of the lowest precedence first. Requests of the control plane
+// itself come before 1000; the schema for all ServiceAccounts is at 9000. A Lease that is renewed too late stops the
+// process, so it goes first.
 const (
 	leasePrecedence    = 500
 	operatorPrecedence = 1000
@@ -32,8 +33,9 @@ const (
 // leaseLevel is a priority level that every API server has, for the renewal of Leases.
 const leaseLevel = "leader-election"
 
-// FlowSchemas are a PriorityLevelConfiguration for the requests of the process and of the accounts that its operators act as, and the
-// FlowSchemas that put them there. Each account has queues of its own. Renewals of the Lease go to the level of leader election.
+// FlowSchemas are a PriorityLevelConfiguration for the requests of the process and of the accounts that its operators
+// act as, and the FlowSchemas that put them there. Each account has queues of its own. Renewals of the Lease go to the
+// level of leader election.
 func FlowSchemas(files []*load.File, o FlowOptions) []Manifest {
 	accounts := []Identity{o.Process}
 	for _, f := range files {

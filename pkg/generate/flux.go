@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Flux is the entry for the kind in spec.healthCheckExprs of a Flux Kustomization: CEL over the object's top-level fields.
-// Flux asks failed before current, and takes an object for which neither holds as in progress.
+// Flux is the entry for the kind in spec.healthCheckExprs of a Flux Kustomization: CEL over the object's top-level
+// fields. Flux asks failed before current, and takes an object for which neither holds as in progress.
 func (h Health) Flux() map[string]any {
 	var failed, current []string
 	for _, o := range h.Operators {

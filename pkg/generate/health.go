@@ -14,7 +14,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-// Health is what shows whether the objects of an upstream kind are healthy: the conditions of every operator that watches it.
+// Health is what shows whether the objects of an upstream kind are healthy: the conditions of every operator that
+// watches it.
 type Health struct {
 	// Kind is the upstream kind.
 	Kind schema.GroupVersionKind
@@ -32,8 +33,8 @@ type OperatorHealth struct {
 	Pause string
 }
 
-// HealthOf gathers what configs say about the health of the kinds that they watch, kinds in the order of the configs. silent
-// names the operators that write no status, and so say nothing.
+// HealthOf gathers what configs say about the health of the kinds that they watch, kinds in the order of the configs.
+// silent names the operators that write no status, and so say nothing.
 func HealthOf(files []*load.File) (list []Health, silent []string) {
 	for _, f := range files {
 		if enabled := f.Status.Enabled; enabled != nil && !*enabled {
@@ -57,8 +58,8 @@ func HealthOf(files []*load.File) (list []Health, silent []string) {
 	return list, silent
 }
 
-// Standard reports whether tools that know the usual conditions (kstatus, and with it Flux and kubectl wait) read the health
-// right by themselves: one operator, whose conditions have the usual names.
+// Standard reports whether tools that know the usual conditions (kstatus, and with it Flux and kubectl wait) read the
+// health right by themselves: one operator, whose conditions have the usual names.
 func (h Health) Standard() bool {
 	if len(h.Operators) != 1 {
 		return false
@@ -67,8 +68,8 @@ func (h Health) Standard() bool {
 	return t.Ready == "Ready" && (t.Stalled == "Stalled" || t.Stalled == "") && (t.Reconciling == "Reconciling" || t.Reconciling == "")
 }
 
-// stalling are the reasons of Ready that come with Stalled: nothing goes on before someone acts. Where a config gives Stalled
-// no name, they stand in for it.
+// stalling are the reasons of Ready that come with Stalled: nothing goes on before someone acts. Where a config gives
+// Stalled no name, they stand in for it.
 var stalling = []string{
 	status.ReasonInvalid, status.ReasonFailed,
 	string(operator.StateRenderFailed), string(operator.StateConflict), string(operator.StateContested),

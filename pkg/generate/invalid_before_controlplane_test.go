@@ -18,8 +18,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/generate"
 )
 
-// TestInvalidBeforeThePolicy: an object that was invalid before the policy existed can be fixed, get conditions, lose finalizers
-// and be deleted, but not be changed into another invalid one.
+// TestInvalidBeforeThePolicy: an object that was invalid before the policy existed can be fixed, get conditions, lose
+// finalizers and be deleted, but not be changed into another invalid one.
 func TestInvalidBeforeThePolicy(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t, "untyped")
@@ -102,8 +102,8 @@ func TestSelected(t *testing.T) {
 	}
 }
 
-// TestInvalidBeforeTheRulesOfTheDefinition: with rules in the definition, an object that was invalid before cannot be written
-// at all until it is fixed. That is how the API server works; the documents say so.
+// TestInvalidBeforeTheRulesOfTheDefinition: with rules in the definition, an object that was invalid before cannot be
+// written at all until it is fixed. That is how the API server works; the documents say so.
 func TestInvalidBeforeTheRulesOfTheDefinition(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t, "typed")

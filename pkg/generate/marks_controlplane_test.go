@@ -253,7 +253,8 @@ func reference(u *unstructured.Unstructured) string {
 	return fmt.Sprintf(`{"apiVersion": %q, "kind": %q, "name": %q, "uid": %q, "controller": true}`, r.APIVersion, r.Kind, r.Name, r.UID)
 }
 
-// living is the operator's and Kubernetes' own work: update, repair, copies of labels and annotations, make again, clean up.
+// living is the operator's and Kubernetes' own work: update, repair, copies of labels and annotations, make again,
+// clean up.
 func (m *marked) living() {
 	t := m.t
 	testkit.Patch(t, apps, m.ns, "a", "somebody", `{"spec": {"image": "web:2"}}`)
@@ -298,8 +299,8 @@ conventions:
 status: {conditions: {ready: Ready}}
 `
 
-// TestMarksBySubresources: subresources other than the status also write metadata, and do not bypass the policy; a write without
-// marks passes.
+// TestMarksBySubresources: subresources other than the status also write metadata, and do not bypass the policy; a
+// write without marks passes.
 func TestMarksBySubresources(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)

@@ -16,8 +16,8 @@ import (
 
 // BundleOptions are what a bundle for the Operator Lifecycle Manager says besides the configs.
 type BundleOptions struct {
-	// Package is the name of the package, a DNS label: of the ClusterServiceVersion too (with .vVERSION), of the Deployment,
-	// its ServiceAccount, its Lease and its ConfigMap.
+	// Package is the name of the package, a DNS label: of the ClusterServiceVersion too (with .vVERSION), of the
+	// Deployment, its ServiceAccount, its Lease and its ConfigMap.
 	Package string
 	// Version is a semantic version without v, such as 1.2.3.
 	Version string
@@ -49,9 +49,10 @@ type BundleFile struct {
 // bundleNamespace is a placeholder for the namespace into which OLM installs, which is not known before.
 const bundleNamespace = "(installed)"
 
-// Bundle makes an OLM bundle in the format registry+v1: a ClusterServiceVersion with the rights that the configs need, the
-// configs as a ConfigMap, the definitions of the watched kinds, and the annotations. Notes are what a person should know of
-// it. An error names what OLM cannot do: it grants to the accounts of the bundle alone, and not in namespaces of one's choice.
+// Bundle makes an OLM bundle in the format registry+v1: a ClusterServiceVersion with the rights that the configs need,
+// the configs as a ConfigMap, the definitions of the watched kinds, and the annotations. Notes are what a person should
+// know of it. An error names what OLM cannot do: it grants to the accounts of the bundle alone, and not in namespaces
+// of one's choice.
 func Bundle(files []*load.File, o BundleOptions) (list []BundleFile, notes []string, err error) {
 	b := &bundle{BundleOptions: o, files: files}
 	configs, err := b.configMap()

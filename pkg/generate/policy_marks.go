@@ -23,18 +23,18 @@ type MarksOptions struct {
 	Accounts []Identity
 	// Users are the names of others who may, such as a tool that restores backups.
 	Users []string
-	// Siblings are the ServiceAccounts of other operators of the same upstream kind: they, too, may make upstreams the owners
-	// of objects with other labels.
+	// Siblings are the ServiceAccounts of other operators of the same upstream kind: they, too, may make upstreams the
+	// owners of objects with other labels.
 	Siblings []Identity
 }
 
 // MarksPolicy is the policy by which nobody but the operator writes the marks that make an object its own: owner
-// annotation, hash, the constant labels together, and references to its upstreams as owners. It concerns the kinds of the
-// downstreams alone: who has the right may still create such an object without marks, and edit everything else of one
-// that is there. Deleting is not restricted.
+// annotation, hash, the constant labels together, and references to its upstreams as owners. It concerns the kinds of
+// the downstreams alone: who has the right may still create such an object without marks, and edit everything else of
+// one that is there. Deleting is not restricted.
 //
-// Kubernetes' own controllers are let through: the garbage collector takes owner references away, and others copy labels
-// and annotations from what owns an object.
+// Kubernetes' own controllers are let through: the garbage collector takes owner references away, and others copy
+// labels and annotations from what owns an object.
 func MarksPolicy(p *compile.Pipeline, o MarksOptions) (*AdmissionPolicy, error) {
 	a := &AdmissionPolicy{}
 	m := marks{p: p, conventions: &p.Config.Conventions, siblings: accountNames(o.Siblings)}
@@ -61,8 +61,8 @@ func MarksPolicy(p *compile.Pipeline, o MarksOptions) (*AdmissionPolicy, error) 
 	return a, a.add(o.Prefix+p.Name+"-marks", purpose, spec, matching(inNamespaces(m.namespaces(), nil), nil))
 }
 
-// doors are the resources by which metadata of a kind is written: with built-in kinds, that goes by way of the status, of
-// namespaces/finalize, of certificatesigningrequests/approval, and, for Pods, by what binds them to a node.
+// doors are the resources by which metadata of a kind is written: with built-in kinds, that goes by way of the status,
+// of namespaces/finalize, of certificatesigningrequests/approval, and, for Pods, by what binds them to a node.
 func doors(k *kinds.Kind) []string {
 	all := []string{k.GVR.Resource, k.GVR.Resource + "/*"}
 	if k.GVK.Group == "" && k.GVK.Kind == "Pod" {
@@ -165,8 +165,8 @@ func (m marks) add(spec *admissionv1.ValidatingAdmissionPolicySpec) {
 	}
 }
 
-// references reserves the owner references: on what has the constant labels all those to an upstream, else those by which
-// an upstream would control the object.
+// references reserves the owner references: on what has the constant labels all those to an upstream, else those by
+// which an upstream would control the object.
 func (m marks) references(spec *admissionv1.ValidatingAdmissionPolicySpec, refuse func(expression, format string, args ...any)) {
 	up := m.p.Upstream.GVK
 	ours := ""

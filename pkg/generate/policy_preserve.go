@@ -10,9 +10,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// PreservePolicy is the policy by which the API server refuses updates that drop the annotation of preserve from an object that has it, in
-// any version: with it go fields that the version of the request does not have. Patches and applies keep it, and so does who sends
-// back what was read. prefix is the beginning of the policy's name.
+// PreservePolicy is the policy by which the API server refuses updates that drop the annotation of preserve from an
+// object that has it, in any version: with it go fields that the version of the request does not have. Patches and
+// applies keep it, and so does who sends back what was read. prefix is the beginning of the policy's name.
 func PreservePolicy(f *load.ConversionFile, source kinds.Source, prefix string) (*AdmissionPolicy, error) {
 	a := &AdmissionPolicy{}
 	if f.Preserve == nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules/translate"
 )
 
-// RulesPolicy is the policy by which the API server refuses what the rules under validate call invalid, when it is written.
-// prefix is the beginning of its name.
+// RulesPolicy is the policy by which the API server refuses what the rules under validate call invalid, when it is
+// written. prefix is the beginning of its name.
 //
-// A denial says what the condition would: field, reason and message of the first rule that fails. What is being deleted is
-// let through, and so is an update that changes nothing of what the rules read: an object that was there before the
+// A denial says what the condition would: field, reason and message of the first rule that fails. What is being deleted
+// is let through, and so is an update that changes nothing of what the rules read: an object that was there before the
 // policy, or that a new rule makes invalid, can still be annotated, released and deleted.
 func RulesPolicy(p *compile.Pipeline, prefix string) (*AdmissionPolicy, error) {
 	a := &AdmissionPolicy{}
@@ -154,8 +154,8 @@ func (s *ruleSet) translated(expr string, write func(string) (string, error)) (s
 	return write(inlined)
 }
 
-// unknownAtTheDoor says what a part of a rule reads that is not known when an object is written, or means something else
-// then; "" where there is nothing of it.
+// unknownAtTheDoor says what a part of a rule reads that is not known when an object is written, or means something
+// else then; "" where there is nothing of it.
 func (s *ruleSet) unknownAtTheDoor(r configRule, part rules.Part) string {
 	if paths, whole := s.validator.ReadsOf(r.index, part, "inputs"); whole || len(paths) > 0 {
 		return "reads inputs"
@@ -209,8 +209,8 @@ func (s *ruleSet) variables() ([]admissionv1.Variable, error) {
 	return []admissionv1.Variable{{Name: "params", Expression: text}}, nil
 }
 
-// watched is CEL that holds where the config's watch selects an object, which is object or oldObject; empty if it selects everything.
-// why names a match condition that has no counterpart.
+// watched is CEL that holds where the config's watch selects an object, which is object or oldObject; empty if it
+// selects everything. why names a match condition that has no counterpart.
 func (s *ruleSet) watched(object string) (text, why string) {
 	watch := s.pipeline.Config.Watch
 	var all []string
@@ -234,8 +234,8 @@ func (s *ruleSet) watched(object string) (text, why string) {
 	return strings.Join(all, " && "), ""
 }
 
-// conditions let through what is being deleted, and updates that leave alone what the rules read. What an update makes one of
-// those that the config watches is new to the rules, and what is none of them any more is none of theirs.
+// conditions let through what is being deleted, and updates that leave alone what the rules read. What an update makes
+// one of those that the config watches is new to the rules, and what is none of them any more is none of theirs.
 func (s *ruleSet) conditions() (_ []admissionv1.MatchCondition, why string) {
 	list := []admissionv1.MatchCondition{{Name: "not-being-deleted", Expression: "!has(object.metadata.deletionTimestamp)"}}
 	now, why := s.watched("object")
@@ -270,8 +270,8 @@ func (s *ruleSet) conditions() (_ []admissionv1.MatchCondition, why string) {
 var unchangeable = []string{"name", "generateName", "namespace", "uid", "creationTimestamp", "generation", "deletionTimestamp",
 	"deletionGracePeriodSeconds"}
 
-// changedAt is CEL that holds where an update changes what is read by a path; "" where none can. unknown reports whether it
-// cannot be said.
+// changedAt is CEL that holds where an update changes what is read by a path; "" where none can. unknown reports
+// whether it cannot be said.
 func changedAt(path []string) (text string, unknown bool) {
 	switch {
 	case len(path) == 0 || path[0] == "metadata" && len(path) == 1:

@@ -24,13 +24,15 @@ func (i Identity) String() string { return i.Namespace + "/" + i.Name }
 type RBACOptions struct {
 	// Kinds knows the resource and the scope of kinds. Both are guessed for a kind that it does not know.
 	Kinds kinds.Source
-	// Process is the account that the process runs as. Its Lease is in the same namespace, and so are events about operators.
+	// Process is the account that the process runs as. Its Lease is in the same namespace, and so are events about
+	// operators.
 	Process Identity
 	// Lease is the name of the Lease that leader election uses; empty without leader election.
 	Lease string
 	// Shards is whether the processes share shards: their Leases have names that are not known before.
 	Shards bool
-	// Conversions are those that the process serves, with the certificate in the Secret of that name, in the process's namespace.
+	// Conversions are those that the process serves, with the certificate in the Secret of that name, in the process's
+	// namespace.
 	Conversions []*load.ConversionFile
 	Secret      string
 	// SecretReadOnly: another writer keeps the Secret.
@@ -74,8 +76,8 @@ type Rule struct {
 // Rights derives from configs what has to be granted so that `corollary run` can carry them out, and nothing more. Each
 // operator's rights go to the ServiceAccount that its config names, else to the process's own.
 //
-// They are for the configs as they are now: to clean up what an earlier config made, in a namespace or of a kind that is no
-// longer named, takes the earlier rights. The error is about a kind that o.Kinds failed to look up.
+// They are for the configs as they are now: to clean up what an earlier config made, in a namespace or of a kind that
+// is no longer named, takes the earlier rights. The error is about a kind that o.Kinds failed to look up.
 func Rights(files []*load.File, o RBACOptions) (*RBAC, error) {
 	d := &derivation{RBACOptions: o}
 	if o.Lease != "" {
@@ -92,9 +94,9 @@ func Rights(files []*load.File, o RBACOptions) (*RBAC, error) {
 	return d.result(), nil
 }
 
-// ReleaseRights derives what `corollary release` needs for configs: to list upstreams that may have a finalizer, and the
-// objects of deletion.before, which have it too, and to patch it off. All rights go to o.Process; those to the Lease are not
-// among them. The chart's tests compare the rights of its hook with these.
+// ReleaseRights derives what `corollary release` needs for configs: to list upstreams that may have a finalizer, and
+// the objects of deletion.before, which have it too, and to patch it off. All rights go to o.Process; those to the
+// Lease are not among them. The chart's tests compare the rights of its hook with these.
 func ReleaseRights(files []*load.File, o RBACOptions) (*RBAC, error) {
 	d := &derivation{RBACOptions: o}
 	for _, f := range files {
@@ -196,7 +198,8 @@ func findKind(source kinds.Source, gvk schema.GroupVersionKind) (k *kinds.Kind, 
 	return k, "", err
 }
 
-// Converted is the resource that a conversion is for, whose name is that of its CustomResourceDefinition. note says what was guessed.
+// Converted is the resource that a conversion is for, whose name is that of its CustomResourceDefinition. note says
+// what was guessed.
 func Converted(source kinds.Source, c *load.ConversionFile) (gr schema.GroupResource, note string, err error) {
 	k, note, err := findKind(source, c.For.WithVersion(c.Hub))
 	if err != nil {

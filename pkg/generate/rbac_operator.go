@@ -30,8 +30,8 @@ var (
 // everywhere is the place of what is not limited to namespaces.
 var everywhere = []string{""}
 
-// askWhetherGone lets the process ask for the definition of a kind: where there is one that serves no version, the kind's objects
-// are stored all the same.
+// askWhetherGone lets the process ask for the definition of a kind: where there is one that serves no version, the
+// kind's objects are stored all the same.
 func (d *derivation) askWhetherGone(k *kinds.Kind) {
 	if !kinds.IsBuiltin(k.GVK.GroupKind()) {
 		d.allow(d.Process, "", everywhere, of(definitions, "whether a kind that is not served is gone"), "list")
@@ -161,8 +161,8 @@ func (r *operatorRights) connectionString(at string, from *query.DSNFrom) {
 	}
 }
 
-// upstreams are listed and watched. One is read past the cache to learn what a refused write of the status means, whether
-// one that is not selected any more still exists, and what is recorded of deletion.before.
+// upstreams are listed and watched. One is read past the cache to learn what a refused write of the status means,
+// whether one that is not selected any more still exists, and what is recorded of deletion.before.
 func (r *operatorRights) upstreams() {
 	if r.Source != nil {
 		r.database("source", &r.Source.Rows)
@@ -194,8 +194,8 @@ func (r *operatorRights) upstreams() {
 	}
 }
 
-// downstream is about one downstream. Creating by server-side apply takes create and patch, and what lets a changed desired state
-// be applied lets a field be taken back, a mark be renamed and an orphan be released.
+// downstream is about one downstream. Creating by server-side apply takes create and patch, and what lets a changed
+// desired state be applied lets a field be taken back, a mark be renamed and an orphan be released.
 func (r *operatorRights) downstream(d *config.Downstream) error {
 	k, err := r.kind(d.APIVersion, d.Kind)
 	if err != nil {
@@ -234,9 +234,9 @@ func (r *operatorRights) noteEscalation(k *kinds.Kind) {
 		r.Metadata.Name, k.GVK.Kind, r.to.Namespace, r.to.Name, verb, on, resources))
 }
 
-// before is about the objects of deletion.before, which have our finalizer. The garbage collector takes those that have an
-// owner reference, which kubectl delete --cascade=orphan takes off: what has none in the end is deleted. Where mode is
-// Observe they are not even watched.
+// before is about the objects of deletion.before, which have our finalizer. The garbage collector takes those that have
+// an owner reference, which kubectl delete --cascade=orphan takes off: what has none in the end is deleted. Where mode
+// is Observe they are not even watched.
 func (r *operatorRights) before() error {
 	b := r.Deletion.Before
 	if b == nil || r.observing {
@@ -284,8 +284,8 @@ func (r *operatorRights) guard() {
 	r.grantTo([]string{at.Namespace}, of(configMaps, "guard.confirm", at.ConfigMap), "list", "watch")
 }
 
-// events are written by the process: about upstreams beside them, those of a cluster-scoped one in the namespace default,
-// and about the operator as a whole in the process's own. Equal ones only raise the count of the first.
+// events are written by the process: about upstreams beside them, those of a cluster-scoped one in the namespace
+// default, and about the operator as a whole in the process's own. Equal ones only raise the count of the first.
 func (r *operatorRights) events() {
 	if r.Events == config.EventsNone || r.observing {
 		return
@@ -324,7 +324,8 @@ func targetPlaces(op *config.Operator, k *kinds.Kind, allowed config.TargetNames
 	return placesOf(within, k.Namespaced)
 }
 
-// placesOf lists where a role is needed for a kind within namespaces: everywhere where there are none, or could be none.
+// placesOf lists where a role is needed for a kind within namespaces: everywhere where there are none, or could be
+// none.
 func placesOf(within []string, namespaced bool) []string {
 	if len(within) == 0 || !namespaced {
 		return everywhere

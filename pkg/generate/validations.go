@@ -33,8 +33,8 @@ type Validations struct {
 }
 
 // CRDValidations makes of the rules under validate what a CustomResourceDefinition has for the same. A rule is left out
-// that reads what it cannot see there: inputs, the status, and of metadata anything but the name. So are those about kinds of
-// Kubernetes' own.
+// that reads what it cannot see there: inputs, the status, and of metadata anything but the name. So are those about
+// kinds of Kubernetes' own.
 func CRDValidations(list []*compile.Pipeline) ([]*Validations, error) {
 	var all []*Validations
 	for _, p := range list {
@@ -83,8 +83,8 @@ func (v *Validations) add(p *compile.Pipeline) error {
 	return nil
 }
 
-// definitionRule is a rule as a definition has it; why says why it has no counterpart, less why its messageExpression has
-// none.
+// definitionRule is a rule as a definition has it; why says why it has no counterpart, less why its messageExpression
+// has none.
 func (s *ruleSet) definitionRule(r configRule) (made apiextensionsv1.ValidationRule, why, less string) {
 	if why = s.unknownToDefinition(r, rules.PartRule); why != "" {
 		return made, why, ""
@@ -123,7 +123,8 @@ func (s *ruleSet) inlined(r configRule, part rules.Part) (string, error) {
 	return s.translated(text, write)
 }
 
-// unknownToDefinition says what a part of a rule reads that a definition's rules cannot see; "" where there is nothing of it.
+// unknownToDefinition says what a part of a rule reads that a definition's rules cannot see; "" where there is nothing
+// of it.
 func (s *ruleSet) unknownToDefinition(r configRule, part rules.Part) string {
 	if why := s.unknownAtTheDoor(r, part); why != "" {
 		return why

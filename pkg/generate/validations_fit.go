@@ -22,7 +22,8 @@ func (v *Validations) fitFieldPath(rule *apiextensionsv1.ValidationRule, schema 
 	}
 }
 
-// FitAll holds rules to those definitions that are of their kinds, and returns what the API server would refuse them for.
+// FitAll holds rules to those definitions that are of their kinds, and returns what the API server would refuse them
+// for.
 func FitAll(list []*Validations, definitions []*apiextensionsv1.CustomResourceDefinition) (refused []string, err error) {
 	for _, crd := range definitions {
 		for _, v := range list {
@@ -40,8 +41,9 @@ func FitAll(list []*Validations, definitions []*apiextensionsv1.CustomResourceDe
 }
 
 // Fit holds the rules to the definition that they are for, as the API server will: it compiles them against its schema,
-// and estimates what they may cost. A rule that does not compile there, for example since it reads what the schema leaves
-// open, is left out with a note. What the API server would refuse the definition for is returned, a sentence each.
+// and estimates what they may cost. A rule that does not compile there, for example since it reads what the schema
+// leaves open, is left out with a note. What the API server would refuse the definition for is returned, a sentence
+// each.
 func (v *Validations) Fit(crd *apiextensionsv1.CustomResourceDefinition) (refused []string, err error) {
 	schema, err := v.structural(crd)
 	if err != nil {

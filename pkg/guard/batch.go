@@ -22,12 +22,15 @@ type Batch struct {
 	tally *Tally
 	// waiting has the upstreams that are held, and the digests of their changes.
 	waiting map[operator.Ref]canonical.Sum
-	// alone has those that wait only for inputs with one reader: what changes there is its author's business, what is deleted counts.
+	// alone has those that wait only for inputs with one reader: what changes there is its author's business, what is
+	// deleted counts.
 	alone map[operator.Ref]bool
-	// released is what guard allowed within batchWindow before the last one that came while none waited: further changes count with it.
+	// released is what guard allowed within batchWindow before the last one that came while none waited: further changes
+	// count with it.
 	released map[operator.Ref]released
 	expired  time.Time
-	// confirmed has the digests of changes that were confirmed within the last minute, and may still have to be carried out.
+	// confirmed has the digests of changes that were confirmed within the last minute, and may still have to be carried
+	// out.
 	confirmed   map[operator.Ref]canonical.Sum
 	confirmedAt time.Time
 	// cleared has, by row that is gone, the digest of what may be removed; nil if upstreams are not rows.
@@ -158,7 +161,8 @@ func (b *Batch) Has(ref operator.Ref) bool {
 	return ok
 }
 
-// Note records the count of an upstream that waits. One that is free, or whose very change was confirmed, waits no more.
+// Note records the count of an upstream that waits. One that is free, or whose very change was confirmed, waits no
+// more.
 func (b *Batch) Note(ref operator.Ref, c Counted, free bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,10 +211,10 @@ func (b *Batch) noteLocked(ref operator.Ref, c Counted, free bool) bool {
 	return false
 }
 
-// release returns the upstreams that wait and lets them go on, unless what is counted now is not allowed, or is incomplete: upstreams may
-// have joined meanwhile. What was counted is allowed; anything else only if allows says so, and not if counted was
-// confirmed: while upstreams change all the time, the count is another one before others have published theirs.
-// Confirmed changes do not count any more.
+// release returns the upstreams that wait and lets them go on, unless what is counted now is not allowed, or is
+// incomplete: upstreams may have joined meanwhile. What was counted is allowed; anything else only if allows says so,
+// and not if counted was confirmed: while upstreams change all the time, the count is another one before others have
+// published theirs. Confirmed changes do not count any more.
 func (b *Batch) release(counted Sum, confirmed map[operator.Ref]canonical.Sum, allows func(now Sum) bool) (refs []operator.Ref, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -269,8 +273,8 @@ func (b *Batch) Held() []operator.Ref {
 	return slices.Collect(maps.Keys(b.waiting))
 }
 
-// Serve lets upstreams that wait go on once they are counted and allowed, or confirmed, until ctx is done. held is called with what is
-// waited for, empty for nothing, and released with the upstreams that go on.
+// Serve lets upstreams that wait go on once they are counted and allowed, or confirmed, until ctx is done. held is
+// called with what is waited for, empty for nothing, and released with the upstreams that go on.
 func (b *Batch) Serve(ctx context.Context, host *Host, held func(text string), released func(refs []operator.Ref)) {
 	for {
 		select {

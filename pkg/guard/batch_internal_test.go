@@ -16,8 +16,8 @@ func refsNamed(from, to int) (refs []operator.Ref) {
 	return refs
 }
 
-// TestBatchReleasesWhatWasJudged: upstreams that join while guard judges the others, or whose count changes meanwhile, are not
-// released with them, unless guard allows all of it.
+// TestBatchReleasesWhatWasJudged: upstreams that join while guard judges the others, or whose count changes meanwhile,
+// are not released with them, unless guard allows all of it.
 func TestBatchReleasesWhatWasJudged(t *testing.T) {
 	t.Parallel()
 	var b Batch
@@ -53,7 +53,8 @@ func TestBatchReleasesWhatWasJudged(t *testing.T) {
 	}
 }
 
-// TestBatchCountsDeletionsOfSingleReaders: what an input with one reader changes is its author's business; what it deletes counts.
+// TestBatchCountsDeletionsOfSingleReaders: what an input with one reader changes is its author's business; what it
+// deletes counts.
 func TestBatchCountsDeletionsOfSingleReaders(t *testing.T) {
 	t.Parallel()
 	changes := Counted{Count: Count{Existing: 2, Changed: 2}}
@@ -113,8 +114,8 @@ func TestBatchForgets(t *testing.T) {
 	}
 }
 
-// TestBatchSpendsConfirmations: what was confirmed is not in the count of what comes within the same minute, though it is still
-// to be done; what guard allowed by itself is, and so is another change of the same upstream.
+// TestBatchSpendsConfirmations: what was confirmed is not in the count of what comes within the same minute, though it
+// is still to be done; what guard allowed by itself is, and so is another change of the same upstream.
 func TestBatchSpendsConfirmations(t *testing.T) {
 	t.Parallel()
 	deletion := func(of string) Counted {

@@ -95,7 +95,8 @@ func (c shardCount) isLike(other shardCount) bool {
 	return c == other
 }
 
-// countBoard adds up the counts of all shards: at a start, no process acts before each shard was counted under its config.
+// countBoard adds up the counts of all shards: at a start, no process acts before each shard was counted under its
+// config.
 type countBoard struct {
 	shards.Board
 	processes *Processes
@@ -103,20 +104,23 @@ type countBoard struct {
 	config    string
 	// key is that of the counts on the board, before the number of the shard.
 	key string
-	// next is when the counts of others are read again, since when this process has the same counts, own what it published last.
+	// next is when the counts of others are read again, since when this process has the same counts, own what it published
+	// last.
 	next, since time.Time
 	own         Sum
 	published   map[int]shardCount
 	// passed has the counts that had passed when the board was read first; nil before that.
 	passed map[int]shardCount
 
-	// total and digest are of all shards, as of the last refresh; waiting says what they lack, and is empty if they are complete.
+	// total and digest are of all shards, as of the last refresh; waiting says what they lack, and is empty if they are
+	// complete.
 	total   Count
 	digest  string
 	waiting string
 }
 
-// boardWait bounds one request, and countBoardPeriod is how often the counts of other processes are read while guard waits for them.
+// boardWait bounds one request, and countBoardPeriod is how often the counts of other processes are read while guard
+// waits for them.
 const (
 	boardWait        = 5 * time.Second
 	countBoardPeriod = time.Second
@@ -128,8 +132,9 @@ const (
 	batchKey = "batch-"
 )
 
-// exchange publishes the counts of this process, and returns all on the board; nil if that was done just now, or fails, which waiting says.
-// own is what the counts were made of. Those of a batch are renewed at times, and deleted where nothing would change.
+// exchange publishes the counts of this process, and returns all on the board; nil if that was done just now, or fails,
+// which waiting says. own is what the counts were made of. Those of a batch are renewed at times, and deleted where
+// nothing would change.
 func (b *countBoard) exchange(ctx context.Context, own Sum, mine map[int]shardCount, now time.Time) map[string]string {
 	same := own.tally == b.own.tally && own.version == b.own.version
 	if time.Now().Before(b.next) && same {
@@ -192,8 +197,9 @@ const (
 	withdrawn
 )
 
-// end says that what this process published waits no more. At a start it counts for others that wait now, and no more for those that begin
-// later; so does what was confirmed of a batch. What guard allowed of a batch counts until it is too old.
+// end says that what this process published waits no more. At a start it counts for others that wait now, and no more
+// for those that begin later; so does what was confirmed of a batch. What guard allowed of a batch counts until it is
+// too old.
 func (b *countBoard) end(ctx context.Context, how ended) {
 	if b == nil || how == allowed && b.key == batchKey ||
 		!slices.ContainsFunc(slices.Collect(maps.Values(b.published)), func(c shardCount) bool { return c.Any() }) {
@@ -220,7 +226,8 @@ func (b *countBoard) end(ctx context.Context, how ended) {
 	}
 }
 
-// of is the count of a shard on the board. If it had passed before this process began to wait, nothing would change any more.
+// of is the count of a shard on the board. If it had passed before this process began to wait, nothing would change any
+// more.
 func (b *countBoard) of(counts map[string]string, shard int) (c shardCount, ok bool) {
 	c, ok = parseShardCount(counts[b.key+strconv.Itoa(shard)])
 	if before, had := b.passed[shard]; had && c.passed && c.isLike(before) {
@@ -229,8 +236,8 @@ func (b *countBoard) of(counts map[string]string, shard int) (c shardCount, ok b
 	return c, ok && c.config == b.config
 }
 
-// refresh publishes the counts of this process and adds up those of all, at most once in a while. Nobody acts for a shard in quarantine:
-// whoever takes it once that ends counts it then.
+// refresh publishes the counts of this process and adds up those of all, at most once in a while. Nobody acts for a
+// shard in quarantine: whoever takes it once that ends counts it then.
 func (b *countBoard) refresh(ctx context.Context, own Sum, mine map[int]shardCount) {
 	counts := b.exchange(ctx, own, mine, time.Time{})
 	if counts == nil {
@@ -276,14 +283,15 @@ func (b *countBoard) addUp(countOf func(shard int) (c shardCount, ok bool)) (cou
 }
 
 const (
-	// batchSettles is how long others have to publish what they count of a batch, and batchRenewed after what time counts that wait are
-	// published again.
+	// batchSettles is how long others have to publish what they count of a batch, and batchRenewed after what time counts
+	// that wait are published again.
 	batchSettles = 3 * time.Second
 	batchRenewed = 10 * time.Second
 )
 
-// refreshBatch is refresh for a batch, which other processes count at the same time, or not at all: what they published within the last
-// minute counts. How many objects they have that did not publish is estimated: each shard has about the same number.
+// refreshBatch is refresh for a batch, which other processes count at the same time, or not at all: what they published
+// within the last minute counts. How many objects they have that did not publish is estimated: each shard has about the
+// same number.
 func (b *countBoard) refreshBatch(ctx context.Context, own Sum, mine map[int]shardCount) {
 	now := time.Now().Truncate(time.Second)
 	counts := b.exchange(ctx, own, mine, now)

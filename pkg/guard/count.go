@@ -22,8 +22,8 @@ func (c *Count) Add(other Count) {
 	c.Failing += other.Failing
 }
 
-// Counted is what is counted for one upstream: its existing downstreams, how many would be changed or deleted, the first of
-// these in words, and the digest of the changes.
+// Counted is what is counted for one upstream: its existing downstreams, how many would be changed or deleted, the
+// first of these in words, and the digest of the changes.
 type Counted struct {
 	Count
 	First  string

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// CountOf counts the existing objects that a decision about w changes or deletes. recorded is what the status has of them. An object of
-// another owner counts if it is about to become ours.
+// CountOf counts the existing objects that a decision about w changes or deletes. recorded is what the status has of
+// them. An object of another owner counts if it is about to become ours.
 func CountOf(s *operator.Settings, w *operator.Desired, d operator.Decision, recorded []status.Recorded) Counted {
 	var c Counted
 	var changes []any
@@ -55,8 +55,8 @@ func CountOf(s *operator.Settings, w *operator.Desired, d operator.Decision, rec
 	return c
 }
 
-// goes reports whether a leftover is removed, now or, if it did not wait already when the status was written, at any time: its successors
-// may come after what is not ready yet, or wait for names.
+// goes reports whether a leftover is removed, now or, if it did not wait already when the status was written, at any
+// time: its successors may come after what is not ready yet, or wait for names.
 func goes(o operator.Outcome, outcomes []operator.Outcome, recorded []status.Recorded) bool {
 	waits := o.GoesLater || o.State == operator.StateSuperseded
 	return o.Action != operator.ActionNone || waits && !waited(o, recorded) ||
@@ -70,8 +70,8 @@ func waited(o operator.Outcome, recorded []status.Recorded) bool {
 	})
 }
 
-// countsAsDeleted reports whether guard counts a leftover that goes as deleted. Of rows, an orphan counts as well: source.deletes limits
-// both.
+// countsAsDeleted reports whether guard counts a leftover that goes as deleted. Of rows, an orphan counts as well:
+// source.deletes limits both.
 func countsAsDeleted(s *operator.Settings, o operator.Outcome) bool {
 	return s.HasRows() || s.Config.Downstreams[o.Downstream].DeletionPolicy != config.DeletionOrphan
 }
@@ -91,8 +91,8 @@ func changeOf(s *operator.Settings, w *operator.Desired, o operator.Outcome, del
 	return []any{string(o.Live.UID), string(o.State), string(o.Live.P[:]), o.Live.Hash, hash}
 }
 
-// rewrites reports whether an existing object would be changed: because its desired state has changed, because it is adopted,
-// or because it has drifted.
+// rewrites reports whether an existing object would be changed: because its desired state has changed, because it is
+// adopted, or because it has drifted.
 func rewrites(o operator.Outcome) bool {
 	switch o.State {
 	case operator.StateUpdate, operator.StateRecreate, operator.StateRepair:
@@ -101,7 +101,8 @@ func rewrites(o operator.Outcome) bool {
 	return false
 }
 
-// replacesSuperseded reports whether an object of a downstream is about to be created or updated, which has superseded another one.
+// replacesSuperseded reports whether an object of a downstream is about to be created or updated, which has superseded
+// another one.
 func replacesSuperseded(list []operator.Outcome, downstream int) bool {
 	return slices.ContainsFunc(list, func(o operator.Outcome) bool {
 		return o.Downstream == downstream &&

@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// Exceeded says what guard does not allow without confirmation, such as "7 of 9 existing downstreams would be deleted, and
-// guard.maxDeleted allows 5"; it is empty if guard allows it.
+// Exceeded says what guard does not allow without confirmation, such as "7 of 9 existing downstreams would be deleted,
+// and guard.maxDeleted allows 5"; it is empty if guard allows it.
 func Exceeded(op *config.Operator, c Count) string {
 	changed := tooManyChanged(op, c)
 	if c.Failing == 0 {

@@ -24,8 +24,8 @@ type Tally struct {
 	version int
 }
 
-// Sum is what a tally has counted so far, and how many upstreams are left. Of two with the same tally and version, what is counted is
-// the same, one by one.
+// Sum is what a tally has counted so far, and how many upstreams are left. Of two with the same tally and version, what
+// is counted is the same, one by one.
 type Sum struct {
 	Count
 	left    int
@@ -153,7 +153,8 @@ func (t *Tally) common(set map[operator.Ref]canonical.Sum) (c Count) {
 	return c
 }
 
-// changeDigest identifies a set of changes. Whoever confirms it confirms these, and no others that the config may cause later.
+// changeDigest identifies a set of changes. Whoever confirms it confirms these, and no others that the config may cause
+// later.
 func changeDigest(set map[operator.Ref]canonical.Sum) string {
 	h := sha256.New()
 	for _, ref := range sortedRefs(set) {

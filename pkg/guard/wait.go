@@ -90,7 +90,8 @@ type waitingChange struct {
 	digest     string
 }
 
-// countAll adds the counts of the other processes to a count. It returns what they still lack; empty if they are complete.
+// countAll adds the counts of the other processes to a count. It returns what they still lack; empty if they are
+// complete.
 func (w *Wait) countAll(ctx context.Context, c *Sum) string {
 	if w.board == nil {
 		return ""
@@ -100,8 +101,8 @@ func (w *Wait) countAll(ctx context.Context, c *Sum) string {
 	return w.board.waiting
 }
 
-// countBatch is countAll for a batch. settled is false while other processes may still count theirs, unless guard would allow that each
-// shard changes like those of this process.
+// countBatch is countAll for a batch. settled is false while other processes may still count theirs, unless guard would
+// allow that each shard changes like those of this process.
 func (w *Wait) countBatch(ctx context.Context, c *Sum) (waiting string, settled bool) {
 	if w.board == nil || c.Changed == 0 {
 		return "", true
@@ -123,8 +124,8 @@ func (w *Wait) countBatch(ctx context.Context, c *Sum) (waiting string, settled 
 	return w.board.waiting, w.exceeds(alike) == "" || time.Since(w.board.since) > batchSettles
 }
 
-// waitsFor says what exceeds guard, and how to confirm it; it is empty if nothing does, or if it is confirmed. Further changes
-// need a new confirmation if guard would not allow them by themselves.
+// waitsFor says what exceeds guard, and how to confirm it; it is empty if nothing does, or if it is confirmed. Further
+// changes need a new confirmation if guard would not allow them by themselves.
 func (w *Wait) waitsFor(c Sum) string {
 	w.confirmed = nil
 	exceeded := w.exceeds(c.Count)
@@ -148,8 +149,8 @@ func (w *Wait) waitsFor(c Sum) string {
 	return w.text + w.confirmation.Problem()
 }
 
-// update learns what would be changed now. It needs another confirmation if it differs from what was reported by more than guard
-// allows, in either direction: a confirmation must not allow much that its message did not contain.
+// update learns what would be changed now. It needs another confirmation if it differs from what was reported by more
+// than guard allows, in either direction: a confirmation must not allow much that its message did not contain.
 func (w *Wait) update(c Sum) {
 	if w.counted.tally == c.tally && w.counted.version == c.version && (w.board == nil || w.board.digest == w.present.digest) {
 		return
@@ -169,8 +170,8 @@ func (w *Wait) update(c Sum) {
 // maxAccepted bounds the digests that confirm one change.
 const maxAccepted = 1000
 
-// differs reports whether what would be changed now is so different from what was reported that guard would not allow the
-// difference by itself.
+// differs reports whether what would be changed now is so different from what was reported that guard would not allow
+// the difference by itself.
 func (w *Wait) differs(now Count) bool {
 	common, own := w.tally.common(w.asked.changes), w.tally.Sum().Count
 	others := difference(difference(now, own), difference(w.asked.count, w.asked.own))
@@ -291,7 +292,8 @@ func (w *Wait) Look(ctx context.Context) (state State, text string) {
 	return Passed, ""
 }
 
-// End ends the wait. If it has passed, what was confirmed is returned, which needs no second confirmation; nil for nothing.
+// End ends the wait. If it has passed, what was confirmed is returned, which needs no second confirmation; nil for
+// nothing.
 func (w *Wait) End(ctx context.Context, passed bool) (confirmed map[operator.Ref]canonical.Sum) {
 	if w.end(); !passed {
 		return nil

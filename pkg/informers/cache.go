@@ -109,7 +109,8 @@ func (c *Cache) packedThat(match func(desired.MatchResult) bool) iter.Seq[*kept.
 	}
 }
 
-// Unknown has the error of each object of which it is not known whether it is an upstream: a match condition cannot be evaluated.
+// Unknown has the error of each object of which it is not known whether it is an upstream: a match condition cannot be
+// evaluated.
 func (c *Cache) Unknown() map[operator.Ref]error {
 	unknown := map[operator.Ref]error{}
 	for p := range c.packedThat(func(m desired.MatchResult) bool { return m.Err != nil }) {
@@ -127,8 +128,9 @@ func (c *Cache) upstream(ref operator.Ref) *kept.Packed {
 	return p
 }
 
-// WrittenVersions counts the upstreams by the versions of their kind in which managers wrote them: the given number of versions
-// with the most upstreams, and the others together as otherVersions. Whoever writes an upstream can forge managedFields.
+// WrittenVersions counts the upstreams by the versions of their kind in which managers wrote them: the given number of
+// versions with the most upstreams, and the others together as otherVersions. Whoever writes an upstream can forge
+// managedFields.
 func (c *Cache) WrittenVersions(atMost int) map[string]int {
 	alike := map[unique.Handle[kept.Writers]]int{}
 	for p := range c.packed() {
@@ -158,8 +160,8 @@ const otherVersions = "(other)"
 // Namespaces lists the namespaces in which upstreams are watched; "" is all of them.
 func (c *Cache) Namespaces() []string { return c.within }
 
-// Downstreams are the downstreams that the watches show, by index. One that belongs to several downstreams of one kind is
-// returned for each.
+// Downstreams are the downstreams that the watches show, by index. One that belongs to several downstreams of one kind
+// is returned for each.
 func (c *Cache) Downstreams() iter.Seq2[int, *drift.Live] {
 	return func(yield func(int, *drift.Live) bool) {
 		for i, s := range c.now().downstreams {
@@ -174,8 +176,8 @@ func (c *Cache) Downstreams() iter.Seq2[int, *drift.Live] {
 	}
 }
 
-// MarkedFor are those whose owner annotation names an upstream, or that have lost their owner mark, for the zero Ref; the factory must
-// index by it.
+// MarkedFor are those whose owner annotation names an upstream, or that have lost their owner mark, for the zero Ref;
+// the factory must index by it.
 func (c *Cache) MarkedFor(ref operator.Ref) iter.Seq2[int, *drift.Live] {
 	return func(yield func(int, *drift.Live) bool) {
 		for i, s := range c.now().downstreams {
@@ -223,7 +225,8 @@ func (c *Cache) CountDownstreams() int {
 	return n
 }
 
-// Candidates lists the upstreams, and those that the owner marks of downstreams name, each once: what a start reconciles.
+// Candidates lists the upstreams, and those that the owner marks of downstreams name, each once: what a start
+// reconciles.
 func (c *Cache) Candidates(r *reconcile.Reconciler) []operator.Ref {
 	return candidates(c.now(), r, r.Deselected.Refs())
 }
@@ -253,8 +256,8 @@ func candidates(from *sharded, r *reconcile.Reconciler, more []operator.Ref) []o
 	return slices.Collect(maps.Keys(seen))
 }
 
-// NoteLeftSince reports to a reconciler the upstreams in another cache, which selects as this one does, that are not in this
-// one.
+// NoteLeftSince reports to a reconciler the upstreams in another cache, which selects as this one does, that are not in
+// this one.
 func (c *Cache) NoteLeftSince(before *Cache, r *reconcile.Reconciler) {
 	for p := range before.packed() {
 		if now, ok := c.now().upstreams.get(p.Ref()).(*kept.Packed); !ok || now.MatchResult().Unmet != "" {

@@ -27,9 +27,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/source"
 )
 
-// Key identifies a watch: two with equal keys are one. Identity is whose permissions it uses; Namespace "" is all; Selector is
-// a label selector, Fields a field selector; View identifies what the transform keeps. Shards are those whose objects it shows,
-// nil for all; ShardLabel is the label that has the shard of an object, empty for none.
+// Key identifies a watch: two with equal keys are one. Identity is whose permissions it uses; Namespace "" is all;
+// Selector is a label selector, Fields a field selector; View identifies what the transform keeps. Shards are those
+// whose objects it shows, nil for all; ShardLabel is the label that has the shard of an object, empty for none.
 type Key struct {
 	Identity   connections.Identity
 	GVR        schema.GroupVersionResource
@@ -100,8 +100,8 @@ func (w *Factory) IndexByUpstream() {
 	w.indexers[byUpstream] = upstreamsNamed
 }
 
-// subscribe joins the watch of key, and starts it if nobody has. onResult is called with the result of every list and watch,
-// nil for success; after an error the informer retries.
+// subscribe joins the watch of key, and starts it if nobody has. onResult is called with the result of every list and
+// watch, nil for success; after an error the informer retries.
 func (w *Factory) subscribe(key Key, transform cache.TransformFunc, handler cache.ResourceEventHandler,
 	heard func(Key, error)) (*subscription, error) {
 	return w.subscribeTo(key, nil, transform, handler, heard)
@@ -172,9 +172,9 @@ func (w *Factory) prepare(
 	return nil
 }
 
-// listWatch lists and watches what the key says, and notifies the users of every result. A watch that was interrupted goes on
-// only if the cluster was not restored to an older state meanwhile: it would wait for a version that is yet to come, and show
-// an outdated state until then.
+// listWatch lists and watches what the key says, and notifies the users of every result. A watch that was interrupted
+// goes on only if the cluster was not restored to an older state meanwhile: it would wait for a version that is yet to
+// come, and show an outdated state until then.
 func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon func()) cache.ListerWatcher {
 	resource := client.Resource(key.GVR).Namespace(key.Namespace)
 	var ends time.Time // the watch that was opened last does not end by itself before
@@ -236,10 +236,11 @@ func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon f
 var (
 	// ErrLost is a watch that was interrupted; the informer says why, and retries.
 	ErrLost = errors.New("watch interrupted")
-	// ErrCut is a watch that ended before its timeout: the API server ends those of a kind whose definition has changed, and
-	// all when it stops.
+	// ErrCut is a watch that ended before its timeout: the API server ends those of a kind whose definition has changed,
+	// and all when it stops.
 	ErrCut = errors.New("the watch ended early")
-	// ErrUnfiltered is a watch of some shards in which the API server showed objects of others, too: it does not know shardSelector.
+	// ErrUnfiltered is a watch of some shards in which the API server showed objects of others, too: it does not know
+	// shardSelector.
 	ErrUnfiltered = errors.New("the API server does not filter by shard")
 	// ErrSetBack is a watch of a later version than the API server has.
 	ErrSetBack = errors.New("the cluster was restored to an older state")
@@ -349,7 +350,8 @@ func (s *subscription) held(objects []any) []any {
 	return slices.DeleteFunc(objects, func(obj any) bool { return !s.holds(obj) })
 }
 
-// holds reports whether an object of the cache belongs to the shards: a list that was under way when one was dropped still brings it.
+// holds reports whether an object of the cache belongs to the shards: a list that was under way when one was dropped
+// still brings it.
 func (s *subscription) holds(obj any) bool {
 	o, ok := obj.(runtime.Object)
 	return s.shared.filter == nil || ok && s.shared.filter.has(o)
@@ -376,7 +378,8 @@ func keepWhole(obj any) (any, error) {
 	return obj, nil
 }
 
-// stores are the informers of one kind: one for all namespaces, or one for each; with shards, those for each set of them.
+// stores are the informers of one kind: one for all namespaces, or one for each; with shards, those for each set of
+// them.
 type stores map[part]*subscription
 
 // part is what one informer of a kind shows: the objects of a namespace, "" for all, in some shards, nil for all.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestWatchIsCut: a watch that goes on before the time of the one before is over was cut, however little of that was left; one
-// that ends in its time was not, and costs no request.
+// TestWatchIsCut: a watch that goes on before the time of the one before is over was cut, however little of that was
+// left; one that ends in its time was not, and costs no request.
 func TestWatchIsCut(t *testing.T) {
 	t.Parallel()
 	for seconds, want := range map[int64]bool{3600: true, 29: true, 20: true, 0: false} {

@@ -20,8 +20,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/source"
 )
 
-// Priorities: what a person or another controller just did goes before what a start or a resync lists. An upstream that is
-// queued twice keeps the higher one.
+// Priorities: what a person or another controller just did goes before what a start or a resync lists. An upstream that
+// is queued twice keeps the higher one.
 const (
 	PriorityNow     = 0
 	PriorityAgain   = -25 // its time has come
@@ -45,8 +45,8 @@ type Queue interface {
 type Feed struct {
 	Reconciler *reconcile.Reconciler
 	Queue      Queue
-	// AfterDelete is how long the owner of a deleted downstream waits: if the owner is gone, too, which another watch shows,
-	// the downstream must not be created again.
+	// AfterDelete is how long the owner of a deleted downstream waits: if the owner is gone, too, which another watch
+	// shows, the downstream must not be created again.
 	AfterDelete time.Duration
 	// OnWatchResult is called with the result of every list and watch: nil for success.
 	OnWatchResult func(Key, error)
@@ -85,8 +85,8 @@ func (f Feed) upstreams() cache.ResourceEventHandler {
 	}
 }
 
-// matching passes on the events of upstreams that meet watch.matchConditions. One that meets them no longer is as one that lost the label
-// of the watch.
+// matching passes on the events of upstreams that meet watch.matchConditions. One that meets them no longer is as one
+// that lost the label of the watch.
 func (f Feed) matching(upstreams cache.ResourceEventHandler) cache.ResourceEventHandler {
 	if !f.Reconciler.Pipeline.HasMatchConditions() {
 		return upstreams
@@ -119,8 +119,9 @@ func (f Feed) matching(upstreams cache.ResourceEventHandler) cache.ResourceEvent
 	}
 }
 
-// isShown reports whether an upstream is to be looked at: not if it does not meet the conditions. Where that is not known, only a deletion
-// is carried out, and what it would lose is saved: of one that has nothing, no event costs a request.
+// isShown reports whether an upstream is to be looked at: not if it does not meet the conditions. Where that is not
+// known, only a deletion is carried out, and what it would lose is saved: of one that has nothing, no event costs a
+// request.
 func (f Feed) isShown(p *kept.Packed) bool {
 	if p.MatchResult().Err != nil && len(p.Finalizers()) == 0 && (!decide.MayLose(f.Reconciler.Pipeline.Settings) ||
 		!f.Reconciler.HasObjects(p.UID)) {
@@ -130,12 +131,12 @@ func (f Feed) isShown(p *kept.Packed) bool {
 	return p.MatchResult().Unmet == ""
 }
 
-// nextTurn is how long each further upstream that waits for the name of a deleted object waits after the one before it: usually the first
-// one creates the object, whose event wakes the others.
+// nextTurn is how long each further upstream that waits for the name of a deleted object waits after the one before it:
+// usually the first one creates the object, whose event wakes the others.
 const nextTurn = time.Second
 
-// downstreams queues the upstreams in the owner marks of an object of downstream i, or BeforeIndex, before and after the change: whoever
-// lost a mark must be reconciled, too. It also queues those that wait for this object of others.
+// downstreams queues the upstreams in the owner marks of an object of downstream i, or BeforeIndex, before and after
+// the change: whoever lost a mark must be reconciled, too. It also queues those that wait for this object of others.
 func (f Feed) downstreams(i int) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
@@ -170,8 +171,9 @@ func (f Feed) downstreams(i int) cache.ResourceEventHandler {
 	}
 }
 
-// enqueueConcerned queues the owners of an object before and after a change, and the upstreams that wait for it, except for those whose own
-// write the event is about, and those in sync if nothing of the object has changed that is kept, such as with a label of another manager.
+// enqueueConcerned queues the owners of an object before and after a change, and the upstreams that wait for it, except
+// for those whose own write the event is about, and those in sync if nothing of the object has changed that is kept,
+// such as with a label of another manager.
 func (f Feed) enqueueConcerned(i int, old, live *drift.Live) {
 	f.Reconciler.NoteOwner(old, live)
 	isSame := sync.OnceValue(func() bool { return old.EqualsExceptVersion(live) })
@@ -188,8 +190,8 @@ func (f Feed) enqueueConcerned(i int, old, live *drift.Live) {
 	}
 }
 
-// namespaces queues every upstream in a namespace that is selected now and was not, or the other way round. The event of a new
-// namespace may come after those of the upstreams in it.
+// namespaces queues every upstream in a namespace that is selected now and was not, or the other way round. The event
+// of a new namespace may come after those of the upstreams in it.
 func (f Feed) namespaces(c *Cache) cache.ResourceEventHandler {
 	matches := func(obj any) bool {
 		ns, ok := obj.(*unstructured.Unstructured)
@@ -211,8 +213,8 @@ func (f Feed) namespaces(c *Cache) cache.ResourceEventHandler {
 	}
 }
 
-// enqueueNamespace queues the upstreams in a namespace, which guard counts first: whoever labels namespaces may label many. It
-// iterates over all upstreams: that happens too rarely for an index, which would cost memory for each of them.
+// enqueueNamespace queues the upstreams in a namespace, which guard counts first: whoever labels namespaces may label
+// many. It iterates over all upstreams: that happens too rarely for an index, which would cost memory for each of them.
 func (f Feed) enqueueNamespace(c *Cache, namespace any) {
 	for _, name := range refsOf(namespace) {
 		refs := slices.DeleteFunc(c.Upstreams(), func(ref operator.Ref) bool { return ref.Namespace != name.Name })
@@ -244,9 +246,10 @@ func refsOf(obj any) []operator.Ref {
 	return []operator.Ref{{Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
-// inputs queues the upstreams that read an input, behind what a person or another controller has just done to one of them: one
-// input may have many readers. Guard counts them first: many inputs that each have one reader may change at once, such as all objects of
-// a kind. Those that read a list are queued if the object was in it before the change, or is after it.
+// inputs queues the upstreams that read an input, behind what a person or another controller has just done to one of
+// them: one input may have many readers. Guard counts them first: many inputs that each have one reader may change at
+// once, such as all objects of a kind. Those that read a list are queued if the object was in it before the change, or
+// is after it.
 func (f Feed) inputs(i int) cache.ResourceEventHandler {
 	wake := func(states ...any) {
 		var seen []observe.Input

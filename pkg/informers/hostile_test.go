@@ -85,7 +85,8 @@ func TestLeavesTheShardsAtOnce(t *testing.T) {
 	}
 }
 
-// TestFilterForgets: objects that come and go before the cache has them leave nothing, and what is not ours is not touched.
+// TestFilterForgets: objects that come and go before the cache has them leave nothing, and what is not ours is not
+// touched.
 func TestFilterForgets(t *testing.T) {
 	t.Parallel()
 	set, view := NewShardSet(shards.Ring{N: 1}, 0), &drift.View{}
@@ -166,7 +167,8 @@ type informerOf struct {
 // GetIndexer implements cache.SharedIndexInformer.
 func (i informerOf) GetIndexer() cache.Indexer { return i.indexer }
 
-// TestSweepKeepsWhatCameBack: an object that comes back while objects of dropped shards are taken out stays, whenever its event is handled.
+// TestSweepKeepsWhatCameBack: an object that comes back while objects of dropped shards are taken out stays, whenever
+// its event is handled.
 func TestSweepKeepsWhatCameBack(t *testing.T) {
 	t.Parallel()
 	for _, listed := range []bool{false, true} {
@@ -191,10 +193,9 @@ func TestSweepKeepsWhatCameBack(t *testing.T) {
 	}
 }
 
-// TestFilterShowsWhatLeft: whatever happens to objects, however late the cache is and wherever a list comes in between, an object is
-// deleted from the shards if and only if it was in them, with the owner marks with which it was shown last, and upstreams only if they are
-// gone.
-// Once the cache has all, nothing else is remembered.
+// TestFilterShowsWhatLeft: whatever happens to objects, however late the cache is and wherever a list comes in between,
+// an object is deleted from the shards if and only if it was in them, with the owner marks with which it was shown
+// last, and upstreams only if they are gone. Once the cache has all, nothing else is remembered.
 func TestFilterShowsWhatLeft(t *testing.T) {
 	t.Parallel()
 	for _, downstreams := range []bool{true, false} {
@@ -333,7 +334,8 @@ func filterOf(t *testing.T, downstreams bool, seed uint64) {
 	}
 }
 
-// TestClosedWatchHasNotFailed: a watch that is closed while it is interrupted, or reports that at this moment, does not count as failing.
+// TestClosedWatchHasNotFailed: a watch that is closed while it is interrupted, or reports that at this moment, does not
+// count as failing.
 func TestClosedWatchHasNotFailed(t *testing.T) {
 	t.Parallel()
 	for _, during := range []bool{false, true} {

@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
-// NamesInUse says which names in use in the cluster a changed config does not name: nothing would remove the finalizer, and
-// fields that leave a template would stay, since their field manager owns them.
+// NamesInUse says which names in use in the cluster a changed config does not name: nothing would remove the finalizer,
+// and fields that leave a template would stay, since their field manager owns them.
 func (c *Cache) NamesInUse(changed *config.Operator) []string {
 	var list []string
 	had, has := &c.pipeline.Config.Conventions, &changed.Conventions
@@ -33,8 +33,8 @@ func dropped(had, has []string) []string {
 	return slices.DeleteFunc(had, func(name string) bool { return slices.Contains(has, name) })
 }
 
-// countManaged counts the downstreams with fields of the current field manager, or those that are still the previous one's, in
-// the caches.
+// countManaged counts the downstreams with fields of the current field manager, or those that are still the previous
+// one's, in the caches.
 func countManaged(c *Cache, current bool) int {
 	managed := map[types.UID]bool{} // downstreams of one kind see the same objects
 	for _, live := range c.Downstreams() {

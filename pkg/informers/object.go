@@ -15,7 +15,8 @@ type Object struct {
 	sub *subscription
 }
 
-// Object watches one object, with an identity's permissions. onResult is called with the result of every list and watch.
+// Object watches one object, with an identity's permissions. onResult is called with the result of every list and
+// watch.
 func (f *Factory) Object(
 	as connections.Identity, gvr schema.GroupVersionResource, at operator.Ref, heard func(Key, error),
 ) (*Object, error) {

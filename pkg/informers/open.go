@@ -25,9 +25,9 @@ type watcher struct {
 	feed    Feed
 }
 
-// Open opens the watches of a cache, with an identity's permissions: of all objects, or of those in sets of shards where sets is
-// not nil. It does not wait for the first lists, and sets the selectors of the reconciler. Close ends the watches, also after an
-// error.
+// Open opens the watches of a cache, with an identity's permissions: of all objects, or of those in sets of shards
+// where sets is not nil. It does not wait for the first lists, and sets the selectors of the reconciler. Close ends the
+// watches, also after an error.
 func (c *Cache) Open(f *Factory, as connections.Identity, feed Feed, sets []*ShardSet) error {
 	w := &watcher{Cache: c, factory: f, as: as, feed: feed}
 	c.opener, c.within = w, namespacesOf(w.pipeline.Config.Watch.Namespaces, w.pipeline.Upstream.Namespaced)
@@ -192,8 +192,8 @@ func (w *watcher) openObjects(open stores, d *desired.Downstream, set *ShardSet)
 	return nil
 }
 
-// openNamespaces watches Namespaces if the config selects upstreams by their namespace's labels: those in watch.namespaces,
-// each by its name, so that a permission for that one is enough; else all.
+// openNamespaces watches Namespaces if the config selects upstreams by their namespace's labels: those in
+// watch.namespaces, each by its name, so that a permission for that one is enough; else all.
 func (w *watcher) openNamespaces() error {
 	selector := w.pipeline.Config.Watch.NamespaceSelector
 	if selector == nil {
@@ -218,8 +218,8 @@ func (w *watcher) openNamespaces() error {
 	return nil
 }
 
-// openInput joins the watches of an input: of one object if the config fixes name and namespace, else of those of that name, or
-// all, in the namespaces in which upstreams are watched; of a list of those that its selector selects.
+// openInput joins the watches of an input: of one object if the config fixes name and namespace, else of those of that
+// name, or all, in the namespaces in which upstreams are watched; of a list of those that its selector selects.
 func (w *watcher) openInput(i int, source *desired.InputSource) error {
 	w.inputs[i] = stores{}
 	if source.HasRows() {
@@ -278,8 +278,8 @@ func namespacesOf(names []string, namespaced bool) []string {
 	return names
 }
 
-// targetNamespaces are the namespaces in which a downstream may be: no more are watched, so that no more permissions are
-// needed.
+// targetNamespaces are the namespaces in which a downstream may be: no more are watched, so that no more permissions
+// are needed.
 func targetNamespaces(p *desired.Renderer, d *desired.Downstream) []string {
 	switch d.Config.TargetNamespaces.From {
 	case config.NamespacesList:

@@ -16,11 +16,12 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
-// byOwner indexes downstreams by the buckets of the uids in their owner marks. An index takes hundreds of bytes for each of its values,
-// and most owners have one object.
+// byOwner indexes downstreams by the buckets of the uids in their owner marks. An index takes hundreds of bytes for
+// each of its values, and most owners have one object.
 const byOwner = "owner"
 
-// buckets is how many there are: each has a few of 100,000 objects. A search for those of one owner looks at all in its bucket.
+// buckets is how many there are: each has a few of 100,000 objects. A search for those of one owner looks at all in its
+// bucket.
 const buckets = 1 << 14
 
 var bucketSeed = maphash.MakeSeed()
@@ -47,7 +48,8 @@ var indexers = cache.Indexers{
 	kept.ByListing: kept.ListingsOf,
 }
 
-// ownersOf is marksOf(live).uids(), without the references in between: it is called for each object of an index or list.
+// ownersOf is marksOf(live).uids(), without the references in between: it is called for each object of an index or
+// list.
 func ownersOf(live *drift.Live) []string {
 	uids := make([]string, 0, len(live.Owners)+1)
 	for _, ref := range live.Owners {
@@ -74,7 +76,8 @@ type ownerMarks struct {
 	annotation string
 }
 
-// marksOf are the owner marks of a downstream, as an API server sends it or as the cache has it; none of an upstream, which has no view.
+// marksOf are the owner marks of a downstream, as an API server sends it or as the cache has it; none of an upstream,
+// which has no view.
 func marksOf(obj runtime.Object, view *drift.View) (m ownerMarks) {
 	switch o := obj.(type) {
 	case *drift.Live:

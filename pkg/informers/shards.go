@@ -20,8 +20,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
-// ShardSet is some shards whose objects are loaded together: for each kind there is one watch for all of them. Shards can be
-// dropped from it, but not added.
+// ShardSet is some shards whose objects are loaded together: for each kind there is one watch for all of them. Shards
+// can be dropped from it, but not added.
 type ShardSet struct {
 	ring shards.Ring
 
@@ -70,7 +70,8 @@ func (s *ShardSet) drop(shard int) bool {
 	return ok
 }
 
-// Drop takes a shard out of a set, and its objects out of the caches. Nobody is notified of that: no reconcile of the shard runs.
+// Drop takes a shard out of a set, and its objects out of the caches. Nobody is notified of that: no reconcile of the
+// shard runs.
 func (w *Factory) Drop(set *ShardSet, shard int) {
 	if !set.drop(shard) {
 		return
@@ -158,7 +159,8 @@ func (f *shardFilter) beginList() {
 	f.pending, f.forgetAt = nil, 0
 }
 
-// noteForeign counts an object that the API server should not have sent, since it belongs to none of the shards asked for.
+// noteForeign counts an object that the API server should not have sent, since it belongs to none of the shards asked
+// for.
 func (f *shardFilter) noteForeign(obj runtime.Object, asked []int) {
 	isAsked := func(uid string) bool { return slices.Contains(asked, f.set.ring.Of(uid)) }
 	if f.byServer && !slices.ContainsFunc(f.keys(obj), isAsked) && f.foreign.Add(1) == 1 {
@@ -216,9 +218,9 @@ func keyAndVersion(obj runtime.Object) (key, version string) {
 	return key, version
 }
 
-// passedOn returns the owner marks with which the cache has a downstream, or will have it; ok is false if it will not. The object is no
-// longer pending, since its end follows. The marks of a listed object that the cache does not have yet are not known: the list queues its
-// owners.
+// passedOn returns the owner marks with which the cache has a downstream, or will have it; ok is false if it will not.
+// The object is no longer pending, since its end follows. The marks of a listed object that the cache does not have yet
+// are not known: the list queues its owners.
 func (f *shardFilter) passedOn(obj runtime.Object) (marks ownerMarks, ok bool) {
 	key, _ := keyAndVersion(obj)
 	f.mu.Lock()
@@ -254,9 +256,9 @@ func (f *shardFilter) withMarks(obj runtime.Object, m ownerMarks) runtime.Object
 	return u
 }
 
-// event is what a watch of the shards asked for shows instead of an event, which may be a part of a list; ok is false for nothing. A
-// downstream that has left the shards is deleted from them, with the owner marks that it had: as if it had lost the labels of a watch, the
-// event is about its owners so far. An upstream never leaves its shard.
+// event is what a watch of the shards asked for shows instead of an event, which may be a part of a list; ok is false
+// for nothing. A downstream that has left the shards is deleted from them, with the owner marks that it had: as if it
+// had lost the labels of a watch, the event is about its owners so far. An upstream never leaves its shard.
 func (f *shardFilter) event(e watch.Event, asked []int, listed bool) (changed watch.Event, ok bool) {
 	switch {
 	case e.Type == watch.Bookmark || e.Type == watch.Error:
@@ -280,8 +282,8 @@ func (f *shardFilter) event(e watch.Event, asked []int, listed bool) (changed wa
 	return e, ok
 }
 
-// narrowAfter is how long after a shard was dropped a watch goes on that brings its objects, which are ignored: several shards are
-// often dropped one after the other.
+// narrowAfter is how long after a shard was dropped a watch goes on that brings its objects, which are ignored: several
+// shards are often dropped one after the other.
 const narrowAfter = 5 * time.Second
 
 // filtered is a watch of some shards. It ends soon after there are fewer, so that it is opened again for those.
@@ -294,8 +296,8 @@ type filtered struct {
 	lists  bool // until the end of the list with which it begins
 }
 
-// filterEvents begins to pass on the events of a watch. changed is closed when there are fewer shards than it asked for; narrowed is called
-// when it ends because of that.
+// filterEvents begins to pass on the events of a watch. changed is closed when there are fewer shards than it asked
+// for; narrowed is called when it ends because of that.
 func (s *sharedWatch) filterEvents(w *filtered, changed <-chan struct{}, narrowed func()) watch.Interface {
 	w.events, w.done = make(chan watch.Event), make(chan struct{})
 	if w.lists {
@@ -362,7 +364,8 @@ func (s *sharedWatch) cached(key string) any {
 	return obj
 }
 
-// sweep takes the objects of dropped shards out of the cache, but for those that are about to come back: their events replace them.
+// sweep takes the objects of dropped shards out of the cache, but for those that are about to come back: their events
+// replace them.
 func (s *sharedWatch) sweep() {
 	for _, obj := range s.informer.GetIndexer().List() {
 		if o, ok := obj.(runtime.Object); ok && !s.filter.has(o) {
@@ -391,8 +394,9 @@ func uidOf(obj runtime.Object) []string {
 	return nil
 }
 
-// markedBy are the uids in the owner marks of objects of a view, as an API server sends them or as the cache has them. If a label has the
-// shard of an object, those in other shards do not count: a watch of their shard does not show the object.
+// markedBy are the uids in the owner marks of objects of a view, as an API server sends them or as the cache has them.
+// If a label has the shard of an object, those in other shards do not count: a watch of their shard does not show the
+// object.
 func (s *ShardSet) markedBy(view *drift.View, label string) func(obj runtime.Object) []string {
 	return func(obj runtime.Object) []string {
 		if live, ok := obj.(*drift.Live); ok { // it has the label: otherwise it would not be in the cache

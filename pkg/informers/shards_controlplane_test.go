@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m, testkit.WithFeatureGates("ShardedListAndWatch=true")) }
 
-// TestShardsOfAnAPIServerThatFilters: the API server sends a process the objects of its shards, in lists and watches, and no others;
-// those of a shard that is dropped leave the cache at once.
+// TestShardsOfAnAPIServerThatFilters: the API server sends a process the objects of its shards, in lists and watches,
+// and no others; those of a shard that is dropped leave the cache at once.
 func TestShardsOfAnAPIServerThatFilters(t *testing.T) {
 	t.Parallel()
 	const objects = 40

@@ -19,8 +19,8 @@ import (
 // errNotRead is the SchemaErr of a built-in kind whose schema was not requested.
 var errNotRead = errors.New("the schema was not read")
 
-// builtins returns the kinds of client-go, without schemas. Their Go types show which have a status; every built-in kind that
-// has one and is stored also has the subresource.
+// builtins returns the kinds of client-go, without schemas. Their Go types show which have a status; every built-in
+// kind that has one and is stored also has the subresource.
 var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]*Kind {
 	known := map[schema.GroupVersionKind]*Kind{}
 	add := func(gvk schema.GroupVersionKind, status bool) {

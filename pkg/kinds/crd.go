@@ -37,8 +37,8 @@ func Defined(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) {
 	return found, nil
 }
 
-// crdSchema converts the schema of one version through the structural schema, which the API server uses to prune, default and
-// validate. The API server refuses schemas that are not structural.
+// crdSchema converts the schema of one version through the structural schema, which the API server uses to prune,
+// default and validate. The API server refuses schemas that are not structural.
 func crdSchema(v *apiextensionsv1.CustomResourceDefinitionVersion) (*spec.Schema, error) {
 	_, structural, err := structuralOf(v)
 	if err != nil {

@@ -39,8 +39,8 @@ func (d document) crd() (*apiextensionsv1.CustomResourceDefinition, error) {
 	return crd, nil
 }
 
-// CRDs returns the CustomResourceDefinitions in files and directories, as Offline finds them. The error joins one for each
-// invalid document.
+// CRDs returns the CustomResourceDefinitions in files and directories, as Offline finds them. The error joins one for
+// each invalid document.
 func CRDs(dirsOrFiles ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	docs, errs := readDocuments(dirsOrFiles)
 	var list []*apiextensionsv1.CustomResourceDefinition
@@ -55,8 +55,8 @@ func CRDs(dirsOrFiles ...string) ([]*apiextensionsv1.CustomResourceDefinition, e
 	return list, errors.Join(errs...)
 }
 
-// Definitions returns the CustomResourceDefinitions in files and directories, as Offline finds them, unchanged. The error joins
-// one for each invalid document.
+// Definitions returns the CustomResourceDefinitions in files and directories, as Offline finds them, unchanged. The
+// error joins one for each invalid document.
 func Definitions(dirsOrFiles ...string) ([]*unstructured.Unstructured, error) {
 	docs, errs := readDocuments(dirsOrFiles)
 	var list []*unstructured.Unstructured

@@ -6,7 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Established reports whether an API server serves a CustomResourceDefinition. If not, why says which condition is False.
+// Established reports whether an API server serves a CustomResourceDefinition. If not, why says which condition is
+// False.
 func Established(crd *unstructured.Unstructured) (_ bool, why string) {
 	established := false
 	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")

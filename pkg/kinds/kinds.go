@@ -1,6 +1,6 @@
-// Package kinds provides the resource, scope, status subresource and OpenAPI schema of a kind, from files (Offline) or from an
-// API server (Live). It does not validate objects or watch CustomResourceDefinitions: call (*Cluster).Invalidate when one
-// changes.
+// Package kinds provides the resource, scope, status subresource and OpenAPI schema of a kind, from files (Offline) or
+// from an API server (Live). It does not validate objects or watch CustomResourceDefinitions: call
+// (*Cluster).Invalidate when one changes.
 package kinds
 
 import (
@@ -28,15 +28,15 @@ type Kind struct {
 	Schema *spec.Schema
 	// SchemaErr says why Schema is nil; nil if Schema is set.
 	SchemaErr error
-	// Missing is the error if only GVK is known: the API server does not serve the kind (ErrUnknown), or the request failed. It
-	// is set by callers that continue without the kind; a Source returns the error.
+	// Missing is the error if only GVK is known: the API server does not serve the kind (ErrUnknown), or the request
+	// failed. It is set by callers that continue without the kind; a Source returns the error.
 	Missing error
 }
 
 // Source provides kinds.
 type Source interface {
-	// Kind returns the description of a kind. The error is ErrUnknown (errors.Is) if the source knows that there is no such
-	// kind, and another one if it does not know, because a request failed.
+	// Kind returns the description of a kind. The error is ErrUnknown (errors.Is) if the source knows that there is no
+	// such kind, and another one if it does not know, because a request failed.
 	Kind(gvk schema.GroupVersionKind) (*Kind, error)
 }
 
@@ -70,16 +70,16 @@ func (e *UnknownError) Error() string {
 // Is makes errors.Is(err, ErrUnknown) true.
 func (e *UnknownError) Is(target error) bool { return target == ErrUnknown }
 
-// IsNotDefined reports whether the error of a Cluster means that no object of the kind exists: the API server serves no version
-// of it and has no definition. Objects may exist if another version or a definition without served versions exists, or if
-// definitions could not be read.
+// IsNotDefined reports whether the error of a Cluster means that no object of the kind exists: the API server serves no
+// version of it and has no definition. Objects may exist if another version or a definition without served versions
+// exists, or if definitions could not be read.
 func IsNotDefined(err error) bool {
 	var unknown *UnknownError
 	return errors.As(err, &unknown) && len(unknown.Elsewhere) == 0 && unknown.Definition == "" && !unknown.Hidden
 }
 
-// Nearby suggests existing kinds: the same kind at other versions, else a kind of the same group and version with a similar
-// name, else nothing.
+// Nearby suggests existing kinds: the same kind at other versions, else a kind of the same group and version with a
+// similar name, else nothing.
 func Nearby(asked schema.GroupVersionKind, have []schema.GroupVersionKind) string {
 	var versions []string
 	for _, gvk := range have {

@@ -5,8 +5,8 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 )
 
-// AcceptsMetadata reports whether the API server takes labels and annotations from a webhook. One object with others would make every list
-// of the kind fail.
+// AcceptsMetadata reports whether the API server takes labels and annotations from a webhook. One object with others
+// would make every list of the kind fail.
 func AcceptsMetadata(obj map[string]any) bool {
 	metadata, _ := obj["metadata"].(map[string]any)
 	text := map[string]map[string]string{}

@@ -6,9 +6,9 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// DropNulls removes the null values from an object's maps, in place, except for those that the API server stores: of nullable fields, and of
-// fields that the schema does not declare and whose object may have such fields. Those exist in custom kinds only. Without a schema, all
-// are removed.
+// DropNulls removes the null values from an object's maps, in place, except for those that the API server stores: of
+// nullable fields, and of fields that the schema does not declare and whose object may have such fields. Those exist in
+// custom kinds only. Without a schema, all are removed.
 func (k *Kind) DropNulls(obj map[string]any) {
 	if !hasNull(obj) {
 		return

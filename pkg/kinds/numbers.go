@@ -52,8 +52,8 @@ func numbersFit(v any, schema *spec.Schema, at string) error {
 	return nil
 }
 
-// mayOverflow reports whether a value holds a number that some integer cannot hold. Few do, and only those are looked up in
-// the schema.
+// mayOverflow reports whether a value holds a number that some integer cannot hold. Few do, and only those are looked
+// up in the schema.
 func mayOverflow(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:

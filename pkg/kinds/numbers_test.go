@@ -9,7 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/must"
 )
 
-// TestNumbersOfBuiltinKinds: every integer field of every built-in kind takes the numbers that it can hold, and no other.
+// TestNumbersOfBuiltinKinds: every integer field of every built-in kind takes the numbers that it can hold, and no
+// other.
 func TestNumbersOfBuiltinKinds(t *testing.T) {
 	source := must.Get(Offline()).In(t)
 	fields := 0

@@ -20,8 +20,8 @@ type files struct {
 }
 
 // Offline returns a Source without an API server: custom kinds from CustomResourceDefinitions in the given files and
-// directories (YAML or JSON, recursively, without names that begin with a dot), built-in kinds as in BuiltinVersion. The error
-// joins one for each invalid document, and for each kind with two different definitions.
+// directories (YAML or JSON, recursively, without names that begin with a dot), built-in kinds as in BuiltinVersion.
+// The error joins one for each invalid document, and for each kind with two different definitions.
 func Offline(dirsOrFiles ...string) (Source, error) {
 	f := &files{
 		kinds: maps.Clone(builtins()),
@@ -97,8 +97,8 @@ func (f *files) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 	return nil, unknown
 }
 
-// namesakes returns kinds of this name in other groups for a message; "" if there is none. The kinds are sorted; only the first
-// version of each group is used.
+// namesakes returns kinds of this name in other groups for a message; "" if there is none. The kinds are sorted; only
+// the first version of each group is used.
 func namesakes(asked schema.GroupVersionKind, have []schema.GroupVersionKind) string {
 	var groups []string
 	last := ""

@@ -55,8 +55,8 @@ func TestOfflineSchema(t *testing.T) {
 	testkit.CheckAppoperatorSchema(t, k.Schema)
 }
 
-// TestOfflineFiles runs the archives in testdata/offline: Offline gets the files of an archive (as one directory), and the file
-// "want" is the error, or the kinds that it adds.
+// TestOfflineFiles runs the archives in testdata/offline: Offline gets the files of an archive (as one directory), and
+// the file "want" is the error, or the kinds that it adds.
 func TestOfflineFiles(t *testing.T) {
 	golden.Cases(t, "testdata/offline/*.txtar", func(t *testing.T, c *golden.Case) {
 		dir := t.TempDir()

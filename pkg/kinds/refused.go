@@ -23,8 +23,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// What the rules of a definition may cost at most, as the API server estimates it from the bounds of its schema, in CEL's
-// units: each one, and all together.
+// What the rules of a definition may cost at most, as the API server estimates it from the bounds of its schema, in
+// CEL's units: each one, and all together.
 const (
 	MaxRuleCost  = 10_000_000
 	MaxTotalCost = 100_000_000
@@ -37,8 +37,8 @@ type Refusal struct {
 	Reason, Fix string
 }
 
-// Refusals lists what is wrong with the types, defaults and rules in the schemas of a definition. The error is about a schema that is not
-// structural.
+// Refusals lists what is wrong with the types, defaults and rules in the schemas of a definition. The error is about a
+// schema that is not structural.
 func Refusals(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) ([]Refusal, error) {
 	var all []Refusal
 	for i := range crd.Spec.Versions {
@@ -93,8 +93,8 @@ func typeRefusals(s *structuralschema.Structural) (all []Refusal) {
 	return all
 }
 
-// repeatedDefaults is about defaults with an item twice, in a set or a list with keys: an API server takes the definition, and then
-// refuses each object that gets the default.
+// repeatedDefaults is about defaults with an item twice, in a set or a list with keys: an API server takes the
+// definition, and then refuses each object that gets the default.
 func repeatedDefaults(s *structuralschema.Structural) (all []Refusal) {
 	eachNode(s, nil, func(s *structuralschema.Structural, at fieldpath.Path) {
 		if s.Default.Object == nil {
@@ -125,7 +125,8 @@ func pathIn(place string) fieldpath.Path {
 	return path
 }
 
-// ruleRefusals is about the rules of a schema and those below it. times is how many such values an object can have; nil: any number.
+// ruleRefusals is about the rules of a schema and those below it. times is how many such values an object can have;
+// nil: any number.
 func ruleRefusals(s *structuralschema.Structural, root bool, at fieldpath.Path, times *uint64) []Refusal {
 	if s == nil {
 		return nil
@@ -183,7 +184,8 @@ func ruleRefusalsAt(s *structuralschema.Structural, root bool, at fieldpath.Path
 	return all
 }
 
-// CompileRules compiles the rules of a schema, as the API server does it. root says that the schema is that of a whole object.
+// CompileRules compiles the rules of a schema, as the API server does it. root says that the schema is that of a whole
+// object.
 func CompileRules(s *structuralschema.Structural, root bool) ([]cel.CompilationResult, error) {
 	return cel.Compile(s, model.SchemaDeclType(s, root), celconfig.PerCallLimit, environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()),
 		cel.NewExpressionsEnvLoader())

@@ -17,8 +17,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/simpleschema"
 )
 
-// TestServerRefuses: what Parse and Refusals say nothing about, an API server takes, and what they report it refuses, but for what only the
-// notation forbids.
+// TestServerRefuses: what Parse and Refusals say nothing about, an API server takes, and what they report it refuses,
+// but for what only the notation forbids.
 func TestServerRefuses(t *testing.T) {
 	const bounded = " maxItems=10"
 	for i, test := range []struct {

@@ -23,8 +23,8 @@ import (
 // refPrefix begins the references in a document of OpenAPI v3.
 const refPrefix = "#/components/schemas/"
 
-// TestServerSchemas: the embedded schema of every built-in kind is the API server's. With -update the embedded file is written
-// from the API server.
+// TestServerSchemas: the embedded schema of every built-in kind is the API server's. With -update the embedded file is
+// written from the API server.
 func TestServerSchemas(t *testing.T) {
 	client := must.Get(discovery.NewDiscoveryClientForConfig(testkit.Config(t))).In(t)
 	served := must.Get(client.ServerVersion()).In(t)

@@ -9,7 +9,8 @@ import (
 
 // VersionSource is a Source that knows the served versions of a resource.
 type VersionSource interface {
-	// ServedVersions returns the served versions. known is false if the source does not know; the error is a failed request.
+	// ServedVersions returns the served versions. known is false if the source does not know; the error is a failed
+	// request.
 	ServedVersions(ctx context.Context, resource schema.GroupResource) (versions []string, known bool, err error)
 }
 

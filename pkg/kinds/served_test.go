@@ -29,8 +29,8 @@ func TestServerUnknownKinds(t *testing.T) {
 	}
 }
 
-// TestServerKindComesAndGoes: a kind is found once its definition is installed, with its schema soon after, and is unknown
-// after the definition is deleted and the cache invalidated.
+// TestServerKindComesAndGoes: a kind is found once its definition is installed, with its schema soon after, and is
+// unknown after the definition is deleted and the cache invalidated.
 func TestServerKindComesAndGoes(t *testing.T) {
 	cluster := must.Get(discovered.New(bubble.Serve(t, "testdata/crds/appoperators.yaml"))).In(t)
 	gvk := schema.GroupVersionKind{Group: "later.example.com", Version: "v1", Kind: "Later"}

@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// statusCameLater are the kinds that have a status in client-go's version of Kubernetes, but not in the older one of the
-// control plane.
+// statusCameLater are the kinds that have a status in client-go's version of Kubernetes, but not in the older one of
+// the control plane.
 var statusCameLater = map[string]bool{"CSINode": true}
 
 // TestServerBuiltins compares the table of built-in kinds with discovery.

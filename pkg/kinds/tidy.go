@@ -6,15 +6,15 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// listMapKeys is an extension whose type is []string in a schema made from a structural one, and []any in one read as JSON.
-// Readers of kube-openapi's schemas support only the second.
+// listMapKeys is an extension whose type is []string in a schema made from a structural one, and []any in one read as
+// JSON. Readers of kube-openapi's schemas support only the second.
 const listMapKeys = "x-kubernetes-list-map-keys"
 
 // unread are extensions that nobody uses.
 var unread = []string{"x-kubernetes-group-version-kind", "x-kubernetes-patch-strategy", "x-kubernetes-patch-merge-key", "x-kubernetes-unions"}
 
-// TidyBuiltin is tidy for the schema of a built-in kind, where an empty default means nothing: the Go types have one for every
-// field that is not a pointer, even if an API server refuses it.
+// TidyBuiltin is tidy for the schema of a built-in kind, where an empty default means nothing: the Go types have one
+// for every field that is not a pointer, even if an API server refuses it.
 func TidyBuiltin(s *spec.Schema) *spec.Schema {
 	walk(Tidy(s), func(s *spec.Schema) {
 		if s.Default == nil || reflect.ValueOf(s.Default).Kind() == reflect.Map || reflect.ValueOf(s.Default).IsZero() {
@@ -24,8 +24,8 @@ func TidyBuiltin(s *spec.Schema) *spec.Schema {
 	return s
 }
 
-// Tidy changes a schema in place and returns it: it removes descriptions and examples, which are most of a schema's size, and
-// converts extensions to the types that they have in JSON.
+// Tidy changes a schema in place and returns it: it removes descriptions and examples, which are most of a schema's
+// size, and converts extensions to the types that they have in JSON.
 func Tidy(s *spec.Schema) *spec.Schema {
 	walk(s, func(s *spec.Schema) {
 		s.Description, s.Title, s.Example, s.ExternalDocs = "", "", nil, nil

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Together returns a source that knows what another one does, and besides the kinds of definitions. A definition without a structural
-// schema is left out.
+// Together returns a source that knows what another one does, and besides the kinds of definitions. A definition
+// without a structural schema is left out.
 func Together(source Source, crds []*apiextensionsv1.CustomResourceDefinition) Source {
 	t := &together{Source: source, more: map[schema.GroupVersionKind]*Kind{}}
 	for _, crd := range crds {

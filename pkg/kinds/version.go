@@ -37,7 +37,8 @@ type Version struct {
 	rules           *cel.Validator                // nil without x-kubernetes-validations
 }
 
-// Versions returns the versions of a CustomResourceDefinition. Objects can be stored, and applied, in unserved versions too.
+// Versions returns the versions of a CustomResourceDefinition. Objects can be stored, and applied, in unserved versions
+// too.
 func Versions(crd *apiextensionsv1.CustomResourceDefinition) ([]*Version, error) {
 	var versions []*Version
 	for i := range crd.Spec.Versions {
@@ -139,8 +140,8 @@ func IsHead(field string) bool {
 // Prune removes undeclared fields.
 func (v *Version) Prune(obj map[string]any) { pruning.Prune(obj, v.Structural, true) }
 
-// Coerce converts an object to the form in which the API server serves it: it removes undeclared fields, and sets defaults. It
-// returns the paths of removed fields.
+// Coerce converts an object to the form in which the API server serves it: it removes undeclared fields, and sets
+// defaults. It returns the paths of removed fields.
 func (v *Version) Coerce(obj map[string]any) (unknown []string) {
 	unknown = pruning.PruneWithOptions(obj, v.Structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	defaulting.PruneNonNullableNullsWithoutDefaults(obj, v.Structural)
@@ -153,8 +154,8 @@ func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorL
 	return v.ValidateWrite(ctx, obj, nil, "", nil)
 }
 
-// ValidateWrite adds to errs, the errors in metadata, all other errors of an object. old is the object before the write, nil
-// for a new one: unchanged errors in it are accepted. subresource is "status" or "".
+// ValidateWrite adds to errs, the errors in metadata, all other errors of an object. old is the object before the
+// write, nil for a new one: unchanged errors in it are accepted. subresource is "status" or "".
 func (v *Version) ValidateWrite(ctx context.Context, obj, old map[string]any, subresource string, errs field.ErrorList) field.ErrorList {
 	var before any
 	var options []cel.Option

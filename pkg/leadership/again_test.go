@@ -131,8 +131,8 @@ func untilDone(ctx context.Context) error {
 	return nil
 }
 
-// TestAgain: two processes that stand by again hand the lock to each other, with a token that grows, and never hold it together.
-// A takeover takes no longer than the lease and one retry. The time is not real.
+// TestAgain: two processes that stand by again hand the lock to each other, with a token that grows, and never hold it
+// together. A takeover takes no longer than the lease and one retry. The time is not real.
 func TestAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, timings := newPair(t, false, 0), DefaultTimings()
@@ -167,8 +167,8 @@ func TestAgain(t *testing.T) {
 	})
 }
 
-// TestTakeover: once a holder is gone, a standby takes the lock within the lease and one retry of the last renewal: whether it
-// watches or polls, and if it handed the lock over just before. The time is not real.
+// TestTakeover: once a holder is gone, a standby takes the lock within the lease and one retry of the last renewal:
+// whether it watches or polls, and if it handed the lock over just before. The time is not real.
 func TestTakeover(t *testing.T) {
 	for i := range 4 * 20 { // 20 of different jitter
 		unwatched, handsOn := i%2 == 1, i%4 >= 2
@@ -196,8 +196,8 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// TestNoTokenLeft: a lock whose token cannot grow is taken by nobody, and one message says why, until someone writes a smaller token.
-// It makes no difference whether it was released or has run out. The time is not real.
+// TestNoTokenLeft: a lock whose token cannot grow is taken by nobody, and one message says why, until someone writes a
+// smaller token. It makes no difference whether it was released or has run out. The time is not real.
 func TestNoTokenLeft(t *testing.T) {
 	for _, last := range []Token{math.MaxInt32, math.MaxInt64} {
 		for _, holder := range []string{"", "gone"} {

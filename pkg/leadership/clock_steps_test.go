@@ -91,7 +91,8 @@ func newPair(t *testing.T, unwatched bool, apart time.Duration) *pair {
 	return p
 }
 
-// active is the machine that may write, nil for none. It checks that only one may, and that it renewed the lock in time.
+// active is the machine that may write, nil for none. It checks that only one may, and that it renewed the lock in
+// time.
 func (p *pair) active() *machine {
 	p.t.Helper()
 	synctest.Wait()
@@ -157,7 +158,8 @@ func takeoverTime() time.Duration {
 	return t.LeaseDuration + t.RetryPeriod
 }
 
-// TestClockSteps: wall clocks that differ or are set take the lock from nobody, and delay no takeover. The time is not real.
+// TestClockSteps: wall clocks that differ or are set take the lock from nobody, and delay no takeover. The time is not
+// real.
 func TestClockSteps(t *testing.T) {
 	const step = 10 * time.Minute
 	tests := []struct {
@@ -210,8 +212,8 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// TestClockChaos sets clocks at random, while machines lose their way to the lock, hand it over, or find it deleted. The time is not
-// real.
+// TestClockChaos sets clocks at random, while machines lose their way to the lock, hand it over, or find it deleted.
+// The time is not real.
 func TestClockChaos(t *testing.T) {
 	const rounds = 60
 	for seed := range uint64(10) {
@@ -259,8 +261,8 @@ func (p *pair) disturb(random *rand.Rand) {
 	}
 }
 
-// TestPollClockSteps: a wall clock that is set makes no cluster active early or late, where a name says which one is. It is asked
-// each two seconds; the deadline is 10 s, the lease lasts 15 s.
+// TestPollClockSteps: a wall clock that is set makes no cluster active early or late, where a name says which one is.
+// It is asked each two seconds; the deadline is 10 s, the lease lasts 15 s.
 func TestPollClockSteps(t *testing.T) {
 	tests := []struct {
 		reason      string

@@ -13,9 +13,9 @@ import (
 type conn struct {
 	net.Conn
 	tenure *Tenure
-	// madeAfter is how many renewals there were when it was made, where the tenure was over then and no write was under way,
-	// which may have waited for a connection, or be tried again by the transport: no write is on it, and none comes before
-	// the next renewal. It is 0 for all others.
+	// madeAfter is how many renewals there were when it was made, where the tenure was over then and no write was under
+	// way, which may have waited for a connection, or be tried again by the transport: no write is on it, and none comes
+	// before the next renewal. It is 0 for all others.
 	madeAfter int
 }
 

@@ -51,7 +51,8 @@ type Options struct {
 	Log     logr.Logger
 }
 
-// Election is one process' part in an election: it waits on standby, leads once at most (but for Options.Again), and then ends.
+// Election is one process' part in an election: it waits on standby, leads once at most (but for Options.Again), and
+// then ends.
 type Election struct {
 	*Tenure
 	options Options
@@ -116,8 +117,8 @@ func (e *Election) Elected() <-chan struct{} { return e.elected }
 func (e *Election) HadOtherLeader() bool { return e.standby.sawLeader }
 
 // Run runs work while this process waits and then leads. Work begins at once: whatever must wait for the lead waits for
-// Elected, or for Act. The context of work ends with ctx, or when the lock is lost for good. The lock is given back once work
-// has returned, when nothing is under way any more; not before that, even if ctx is done.
+// Elected, or for Act. The context of work ends with ctx, or when the lock is lost for good. The lock is given back
+// once work has returned, when nothing is under way any more; not before that, even if ctx is done.
 //
 // It returns what work returns; but if the election has ended the context of work, a *LostError or, with Once, a
 // *DeniedError.
@@ -132,8 +133,8 @@ func (e *Election) RunAfter(ctx context.Context, may <-chan struct{}, work func(
 	return runBeside(ctx, may, e.campaign, work)
 }
 
-// runBeside runs work, and campaign beside it once may is closed. campaign ends when drained is closed, or ctx is done before it
-// leads; work when campaign has ended.
+// runBeside runs work, and campaign beside it once may is closed. campaign ends when drained is closed, or ctx is done
+// before it leads; work when campaign has ended.
 func runBeside(ctx context.Context, may <-chan struct{}, campaign func(ctx context.Context, drained <-chan struct{}) error,
 	work func(context.Context) error,
 ) error {
@@ -160,8 +161,8 @@ func runBeside(ctx context.Context, may <-chan struct{}, campaign func(ctx conte
 	return err
 }
 
-// campaign waits on standby until the lock is free or ctx is done. Once it leads, it renews the lock until drained is closed, and
-// gives it back; ctx no longer matters then.
+// campaign waits on standby until the lock is free or ctx is done. Once it leads, it renews the lock until drained is
+// closed, and gives it back; ctx no longer matters then.
 func (e *Election) campaign(ctx context.Context, drained <-chan struct{}) error {
 	if _, err := e.elector(); err != nil { // metrics tell of one that it does not lead, from the beginning on
 		return err
@@ -209,7 +210,8 @@ func (e *Election) standAgain(ctx context.Context) {
 	e.Restart()
 }
 
-// lead has the elector take the lock, and renew it until ctx is done. Where the lock cannot be taken it returns at once.
+// lead has the elector take the lock, and renew it until ctx is done. Where the lock cannot be taken it returns at
+// once.
 func (e *Election) lead(ctx context.Context) error {
 	attempt, abandon := context.WithCancel(ctx)
 	defer abandon()
@@ -231,8 +233,8 @@ func (e *Election) lead(ctx context.Context) error {
 	return nil
 }
 
-// attempts is a log without what the elector says of each attempt: why one failed is logged once, and that another process was faster
-// is not a failure.
+// attempts is a log without what the elector says of each attempt: why one failed is logged once, and that another
+// process was faster is not a failure.
 type attempts struct {
 	logr.LogSink
 	tenure *Tenure

@@ -41,7 +41,8 @@ func holderOf(t *testing.T, client *fake.Clientset) string {
 	return ptr.Deref(leaseOf(t, client).Spec.HolderIdentity, "")
 }
 
-// renewedOnce returns when a leader has renewed the Lease that it took, which it does at once; the next time is an hour later.
+// renewedOnce returns when a leader has renewed the Lease that it took, which it does at once; the next time is an hour
+// later.
 func renewedOnce(e *Election) {
 	for {
 		e.mu.Lock()
@@ -54,8 +55,9 @@ func renewedOnce(e *Election) {
 	}
 }
 
-// TestRunHoldsTheLeaseWhileThereIsWork: not longer, and also where the caller is in a hurry; and it says how work ended. A loss in
-// between is reported unless work is done: what happens to a Lease afterwards does not undo that. It is left to the next holder then.
+// TestRunHoldsTheLeaseWhileThereIsWork: not longer, and also where the caller is in a hurry; and it says how work
+// ended. A loss in between is reported unless work is done: what happens to a Lease afterwards does not undo that. It
+// is left to the next holder then.
 func TestRunHoldsTheLeaseWhileThereIsWork(t *testing.T) {
 	failed := errors.New("failed")
 	for _, test := range []struct {

@@ -10,10 +10,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Fence returns a configuration whose clients write only during the tenure: outside of it a write fails with a *RefusedError,
-// as if the API server could not be reached. Reads and dry runs always pass. When the renew deadline passes, writes that are
-// under way end, and connections that they may be on are cut. A configuration may be fenced by several tenures: a write needs
-// all of them.
+// Fence returns a configuration whose clients write only during the tenure: outside of it a write fails with a
+// *RefusedError, as if the API server could not be reached. Reads and dry runs always pass. When the renew deadline
+// passes, writes that are under way end, and connections that they may be on are cut. A configuration may be fenced by
+// several tenures: a write needs all of them.
 func (t *Tenure) Fence(cfg *rest.Config) *rest.Config { return t.fence(cfg, false) }
 
 // FenceEvents is Fence for what a process may write too that has not held the lock yet, but not one that has lost it.
@@ -86,8 +86,8 @@ func (a *answer) Close() error {
 // WrappedRoundTripper lets client-go find the transport below.
 func (g *gate) WrappedRoundTripper() http.RoundTripper { return g.next }
 
-// enter is MayWrite for a write that is sent now, before the tenure has begun too where early is set. Where the error is nil,
-// leave is to be called when the write has been answered or given up.
+// enter is MayWrite for a write that is sent now, before the tenure has begun too where early is set. Where the error
+// is nil, leave is to be called when the write has been answered or given up.
 func (t *Tenure) enter(w *write, early bool) (leave func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

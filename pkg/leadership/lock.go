@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// lock is what client-go's elector reads and writes the record by. It reports renewals to the tenure, and the elector nothing
-// but the truth with two exceptions: a lock that has run out, by what the standby saw of it, looks as if it had been released,
-// since the elector would begin to count only now; and the token is the lock's own.
+// lock is what client-go's elector reads and writes the record by. It reports renewals to the tenure, and the elector
+// nothing but the truth with two exceptions: a lock that has run out, by what the standby saw of it, looks as if it had
+// been released, since the elector would begin to count only now; and the token is the lock's own.
 type lock struct {
 	store   Store
 	self    string // our identity
@@ -100,8 +100,8 @@ func (l *lock) lose(to string) {
 	l.abandon()
 }
 
-// handOverMark is what a request to hand over adds to the holder in the record. To all others, someone holds the lock until
-// its last renewal has run out, or it is released.
+// handOverMark is what a request to hand over adds to the holder in the record. To all others, someone holds the lock
+// until its last renewal has run out, or it is released.
 const handOverMark = " (asked to hand over)"
 
 // AskedToHandOver is the holder in a record that asks a holder to hand over. HolderOf is the opposite.
@@ -137,8 +137,8 @@ func (l *lock) Update(ctx context.Context, record Record) error {
 	return l.write(ctx, &record, l.store.Update)
 }
 
-// write writes a record of ours. A new hold gets a greater token than all before; one that nobody else has interrupted keeps
-// its own.
+// write writes a record of ours. A new hold gets a greater token than all before; one that nobody else has interrupted
+// keeps its own.
 func (l *lock) write(ctx context.Context, record *Record, write func(context.Context, *Record) error) error {
 	token := l.token
 	switch {
@@ -203,8 +203,8 @@ func (l *lock) giveUp(err error) {
 }
 
 // release gives the lock back. The elector does so also where it gives up, and without looking at who holds the lock by
-// then: that would take it from the next leader. What was not renewed in time runs out, so that writes that are on their
-// way have the time that is between renew deadline and lease duration.
+// then: that would take it from the next leader. What was not renewed in time runs out, so that writes that are on
+// their way have the time that is between renew deadline and lease duration.
 func (l *lock) release(ctx context.Context, record *Record) error {
 	isRetry := errors.Is(l.tenure.lost(), errReleased) // a renewal that was on its way made the first try a conflict
 	if l.holder == l.self && (isRetry || l.tenure.MayWrite() == nil) {

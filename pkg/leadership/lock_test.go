@@ -105,7 +105,8 @@ func TestLockReportsTheTenure(t *testing.T) {
 	}
 }
 
-// TestLockEndsWhereAnotherHeldIt, even if the Lease is free again by now: the elector would go on as if nothing had been.
+// TestLockEndsWhereAnotherHeldIt, even if the Lease is free again by now: the elector would go on as if nothing had
+// been.
 func TestLockEndsWhereAnotherHeldIt(t *testing.T) {
 	for _, c := range []struct {
 		holder string
@@ -177,8 +178,9 @@ func TestLockEndsWhereTheLeaseIsGone(t *testing.T) {
 	}
 }
 
-// TestStandbyWaitsForADeletedRecord: a record that is deleted by hand is not free at once, whoever held it when it was seen: someone
-// may have taken it since, and has not found out yet. Nobody waits for a record that never was. The time is not real.
+// TestStandbyWaitsForADeletedRecord: a record that is deleted by hand is not free at once, whoever held it when it was
+// seen: someone may have taken it since, and has not found out yet. Nobody waits for a record that never was. The time
+// is not real.
 func TestStandbyWaitsForADeletedRecord(t *testing.T) {
 	for _, test := range []struct {
 		reason string
@@ -210,8 +212,8 @@ func TestStandbyWaitsForADeletedRecord(t *testing.T) {
 	}
 }
 
-// TestStandbyBelievesHolders, and nobody else: a release is written with a time of its own, an edit by hand is not, and the
-// holder writes until it finds out.
+// TestStandbyBelievesHolders, and nobody else: a release is written with a time of its own, an edit by hand is not, and
+// the holder writes until it finds out.
 func TestStandbyBelievesHolders(t *testing.T) {
 	held := heldBy("another")
 	for reason, test := range map[string]struct {
@@ -254,8 +256,8 @@ func TestTimings(t *testing.T) {
 	}
 }
 
-// TestLockReportsWhyItWasRefused: a leader that has lost the right to its Lease reports that, until it has the right again. If
-// the API server cannot be reached, that changes nothing.
+// TestLockReportsWhyItWasRefused: a leader that has lost the right to its Lease reports that, until it has the right
+// again. If the API server cannot be reached, that changes nothing.
 func TestLockReportsWhyItWasRefused(t *testing.T) {
 	l, lease, _, _ := testLock(true)
 	refused := apierrors.NewForbidden(schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, "lease", errors.New("no right"))
@@ -282,8 +284,8 @@ func TestLockReportsWhyItWasRefused(t *testing.T) {
 	}
 }
 
-// TestLockTokens: every holder has a greater token than all before, whatever happened to the record; one that takes up its own
-// hold again keeps its token.
+// TestLockTokens: every holder has a greater token than all before, whatever happened to the record; one that takes up
+// its own hold again keeps its token.
 func TestLockTokens(t *testing.T) {
 	tests := []struct {
 		record Record
@@ -324,7 +326,8 @@ func TestLockTokens(t *testing.T) {
 	}
 }
 
-// TestLockWithoutATokenLeft is not taken. A token that someone wrote while this process led counts only as long as it is there.
+// TestLockWithoutATokenLeft is not taken. A token that someone wrote while this process led counts only as long as it
+// is there.
 func TestLockWithoutATokenLeft(t *testing.T) {
 	l, lease, _, _ := testLock(true)
 	lease.record = Record{LeaderTransitions: math.MaxInt32, HolderIdentity: "self", LeaseDurationSeconds: 15}
@@ -349,8 +352,8 @@ func TestLockWithoutATokenLeft(t *testing.T) {
 	}
 }
 
-// TestLockHandsOver if the record asks for it, but not before what was begun has ended; the lock is free then. A process that
-// does not hand over has lost it.
+// TestLockHandsOver if the record asks for it, but not before what was begun has ended; the lock is free then. A
+// process that does not hand over has lost it.
 func TestLockHandsOver(t *testing.T) {
 	for _, handsOver := range []bool{true, false} {
 		l, lease, _, abandoned := testLock(true)

@@ -22,14 +22,15 @@ type PollOptions struct {
 // Poll is one process' part where there is no lock to take: something outside names who may write, and is asked every
 // RetryPeriod. There is no token, and nothing excludes that two processes are named at a time.
 //
-// The tenure begins once all answers have named this process for LeaseDuration, and at least two in a row: until then, a process
-// that was named before and gets no answer has stopped, at its RenewDeadline. It ends at the first answer that does not.
+// The tenure begins once all answers have named this process for LeaseDuration, and at least two in a row: until then,
+// a process that was named before and gets no answer has stopped, at its RenewDeadline. It ends at the first answer
+// that does not.
 type Poll struct {
 	*Tenure
 	options PollOptions
 
-	// holds is true during a tenure. Before one, row counts the answers in a row that named this process; the first and the last
-	// of them were asked for at first and last.
+	// holds is true during a tenure. Before one, row counts the answers in a row that named this process; the first and
+	// the last of them were asked for at first and last.
 	holds       bool
 	row         int
 	first, last Instant
@@ -98,8 +99,8 @@ func (p *Poll) ask(ctx context.Context) error {
 	return nil
 }
 
-// count counts an answer that names this process while it waits on standby. What was answered during a long gap is not known, so then
-// it counts as the first.
+// count counts an answer that names this process while it waits on standby. What was answered during a long gap is not
+// known, so then it counts as the first.
 func (p *Poll) count(sent Instant) {
 	if p.row == 0 || sent.since(p.last) >= p.options.RenewDeadline {
 		p.row, p.first = 0, sent

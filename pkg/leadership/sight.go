@@ -2,8 +2,8 @@ package leadership
 
 import "time"
 
-// Sight is what a process sees of a lock that another one holds. It counts by the clock of the process that looks: what others
-// wrote only distinguishes one renewal from another.
+// Sight is what a process sees of a lock that another one holds. It counts by the clock of the process that looks: what
+// others wrote only distinguishes one renewal from another.
 type Sight struct {
 	// seen is the last renewal that was seen, since is when, and lasts for how long it is good.
 	seen  renewal
@@ -18,8 +18,8 @@ type renewal struct {
 	transitions int
 }
 
-// Observe takes in what the record says now. A change by nobody who holds it, or gives it back, is not believed: by hand, a
-// holder was taken out, or how long it lasts was changed. Whoever held it has not found out yet.
+// Observe takes in what the record says now. A change by nobody who holds it, or gives it back, is not believed: by
+// hand, a holder was taken out, or how long it lasts was changed. Whoever held it has not found out yet.
 func (s *Sight) Observe(record *Record, now time.Time) {
 	r := renewal{holder: record.HolderIdentity, renewed: record.RenewTime.UnixMicro(), transitions: record.LeaderTransitions}
 	if s.Held(now) && r.renewed == s.seen.renewed {

@@ -12,8 +12,8 @@ import (
 )
 
 // standby waits for the lock to be free. It watches the record, so that it knows to the millisecond when it was renewed
-// last and that it was released; client-go's elector would ask every few seconds only. Where it may not watch, or is there
-// for once only, it asks too.
+// last and that it was released; client-go's elector would ask every few seconds only. Where it may not watch, or is
+// there for once only, it asks too.
 type standby struct {
 	store   Store
 	self    string // our identity
@@ -25,7 +25,8 @@ type standby struct {
 	log     logr.Logger
 
 	Sight
-	// exists is true once the record was read or written, and goneSince is when it was first found not to exist since then.
+	// exists is true once the record was read or written, and goneSince is when it was first found not to exist since
+	// then.
 	exists    bool
 	goneSince time.Time
 	// sawLeader is true once another process was seen to hold it.
@@ -36,8 +37,8 @@ type standby struct {
 	denied error
 }
 
-// observe takes in what the record says and reports whether it is free: released, ours, or not renewed for as long as it
-// lasts.
+// observe takes in what the record says and reports whether it is free: released, ours, or not renewed for as long as
+// it lasts.
 func (s *standby) observe(record *Record) bool {
 	s.exists, s.goneSince = true, time.Time{}
 	before := s.seen
@@ -59,11 +60,12 @@ func (s *standby) observe(record *Record) bool {
 // left is for how long the lock is taken, if it is not renewed.
 func (s *standby) left() time.Duration { return s.Left(time.Now()) }
 
-// taken reports whether another process held the lock when it was seen last, and what it was renewed for has not passed.
+// taken reports whether another process held the lock when it was seen last, and what it was renewed for has not
+// passed.
 func (s *standby) taken() bool { return s.seen.holder != s.self && s.Held(time.Now()) }
 
-// deleted is for how long a record that is gone still counts as held: whoever held it, seen or not, writes until it finds out, and
-// then creates it again. If there never was one, nobody held it.
+// deleted is for how long a record that is gone still counts as held: whoever held it, seen or not, writes until it
+// finds out, and then creates it again. If there never was one, nobody held it.
 func (s *standby) deleted() time.Duration {
 	if !s.exists {
 		return 0
@@ -101,8 +103,8 @@ func (s *standby) wait(ctx context.Context) bool {
 	return false
 }
 
-// exhausted reports whether a lock that is free cannot be taken, because no token is left. It reports that, and waits for someone to
-// write another one.
+// exhausted reports whether a lock that is free cannot be taken, because no token is left. It reports that, and waits
+// for someone to write another one.
 func (s *standby) exhausted(ctx context.Context) bool {
 	last := s.store.LastToken()
 	if s.seen.holder == s.self || Token(s.seen.transitions) < last || ctx.Err() != nil {
@@ -118,8 +120,8 @@ func (s *standby) exhausted(ctx context.Context) bool {
 	return true
 }
 
-// pollsInRetryPeriod is how often a lock that nobody can watch is read: a renewal is then noticed so little later that, with the
-// jitter of pause, the lock is taken within a retry period after it has run out.
+// pollsInRetryPeriod is how often a lock that nobody can watch is read: a renewal is then noticed so little later that,
+// with the jitter of pause, the lock is taken within a retry period after it has run out.
 const pollsInRetryPeriod = 4
 
 // watch watches the record. It returns true when the lock is free, and false if it is to be read again.

@@ -21,20 +21,20 @@ import (
 // Record says who holds a lock, since when, and until when it is good. LeaderTransitions is the token.
 type Record = resourcelock.LeaderElectionRecord
 
-// Store keeps the record of a lock where all that want it can reach it. Its errors are those of an API server: NotFound,
-// AlreadyExists, Conflict, Forbidden, Unauthorized, Invalid; any other is about a request that may be tried again. It is used by
-// one goroutine at a time.
+// Store keeps the record of a lock where all that want it can reach it. Its errors are those of an API server:
+// NotFound, AlreadyExists, Conflict, Forbidden, Unauthorized, Invalid; any other is about a request that may be tried
+// again. It is used by one goroutine at a time.
 type Store interface {
 	// Describe names the lock, as in "Lease apps/main".
 	Describe() string
 	// Get reads the record.
 	Get(ctx context.Context) (*Record, error)
-	// Create writes the first record. Update replaces the one that Get, Create or Update last returned or wrote; it fails with
-	// Conflict if someone else has written since.
+	// Create writes the first record. Update replaces the one that Get, Create or Update last returned or wrote; it fails
+	// with Conflict if someone else has written since.
 	Create(ctx context.Context, record *Record) error
 	Update(ctx context.Context, record *Record) error
-	// Watch calls seen with every record from the one that was read last on, until seen returns true. It returns an error that
-	// wraps ErrUnwatched if it cannot watch, and nil when the watch ends for any other reason.
+	// Watch calls seen with every record from the one that was read last on, until seen returns true. It returns an error
+	// that wraps ErrUnwatched if it cannot watch, and nil when the watch ends for any other reason.
 	Watch(ctx context.Context, seen func(record *Record) bool) error
 	// LeastToken is the least token that a new holder may use, by what Get read last: greater than all before.
 	LeastToken() Token
@@ -69,8 +69,8 @@ type leases struct {
 	labels          map[string]string // of the Lease, besides others; each write puts them back
 }
 
-// NewLease returns a Store that is a Lease of the API server that cfg is for. A request that hangs ends after timeout. It sends
-// no request.
+// NewLease returns a Store that is a Lease of the API server that cfg is for. A request that hangs ends after timeout.
+// It sends no request.
 func NewLease(cfg *rest.Config, namespace, name string, timeout time.Duration) (Store, error) {
 	return newLease(cfg, namespace, name, timeout)
 }

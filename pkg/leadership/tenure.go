@@ -8,8 +8,9 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Tenure is the time in which this process may write: from the first renewal of a lock that succeeded until the deadline has
-// passed since the last one was sent. Once it has ended, it may begin again, if whoever renews it allows that.
+// Tenure is the time in which this process may write: from the first renewal of a lock that succeeded until the
+// deadline has passed since the last one was sent. Once it has ended, it may begin again, if whoever renews it allows
+// that.
 type Tenure struct {
 	name     string // of the lock, such as Lease NAMESPACE/NAME
 	deadline time.Duration
@@ -178,8 +179,8 @@ func (t *Tenure) Wait(ctx context.Context) bool {
 	}
 }
 
-// mayBegin reports whether something new may be begun: nothing is after the deadline until the next renewal, though the clock is set back.
-// mu is held.
+// mayBegin reports whether something new may be begun: nothing is after the deadline until the next renewal, though the
+// clock is set back. mu is held.
 func (t *Tenure) mayBegin() bool {
 	return t.renewals > 0 && !t.over() && !t.leaving && !t.actors.stopped
 }
@@ -191,9 +192,9 @@ func (t *Tenure) Active() bool {
 	return t.mayBegin()
 }
 
-// Act waits until writing is allowed, and returns a context that ends when no more is to be begun: the deadline has passed, or
-// the lock is lost or given up. done says that whoever acted has stopped, for which a lock that is given up waits. ok is false
-// once ctx is done.
+// Act waits until writing is allowed, and returns a context that ends when no more is to be begun: the deadline has
+// passed, or the lock is lost or given up. done says that whoever acted has stopped, for which a lock that is given up
+// waits. ok is false once ctx is done.
 func (t *Tenure) Act(ctx context.Context) (acting context.Context, done func(), ok bool) {
 	for t.Wait(ctx) {
 		t.mu.Lock()
@@ -225,8 +226,8 @@ func (t *Tenure) stopOne() {
 	t.actors.leave()
 }
 
-// expire does what is due when the deadline passes without a renewal: it is logged once, acting is to stop, and what is still
-// on its way is cut off.
+// expire does what is due when the deadline passes without a renewal: it is logged once, acting is to stop, and what is
+// still on its way is cut off.
 func (t *Tenure) expire() {
 	t.mu.Lock()
 	if !t.over() {
@@ -243,7 +244,8 @@ func (t *Tenure) expire() {
 	t.cut()
 }
 
-// cut ends every write that is under way, and every connection that one may be on, with what the kernel has not sent yet.
+// cut ends every write that is under way, and every connection that one may be on, with what the kernel has not sent
+// yet.
 func (t *Tenure) cut() {
 	t.mu.Lock()
 	var stale []*conn
@@ -263,8 +265,8 @@ func (t *Tenure) cut() {
 	}
 }
 
-// stale reports whether a write may be on the connection that must not be sent any more. No write is on one that was made
-// after the tenure was over, with none under way. mu is held.
+// stale reports whether a write may be on the connection that must not be sent any more. No write is on one that was
+// made after the tenure was over, with none under way. mu is held.
 func (t *Tenure) stale(c *conn) bool {
 	return t.over() && c.madeAfter != t.renewals
 }

@@ -123,8 +123,8 @@ func TestTenureBeginsAndEnds(t *testing.T) {
 	}
 }
 
-// TestTenureWaitsForARenewal: a clock that is set forward ends acting. Though it is set back, nothing begins before the next renewal, and
-// who waits for that does only wait.
+// TestTenureWaitsForARenewal: a clock that is set forward ends acting. Though it is set back, nothing begins before the
+// next renewal, and who waits for that does only wait.
 func TestTenureWaitsForARenewal(t *testing.T) {
 	tenure, clocks := testTenure(logr.Discard())
 	tenure.Renew(clocks.now())
@@ -348,7 +348,8 @@ func TestGuardBelowRetries(t *testing.T) {
 }
 
 // TestGuardHoldsWhatWaitsForAConnection: a write that has passed the gate, and then waits for a connection until the
-// deadline has passed, is not sent on one that is made for it; nor does a read suffer from that once the write has failed.
+// deadline has passed, is not sent on one that is made for it; nor does a read suffer from that once the write has
+// failed.
 func TestGuardHoldsWhatWaitsForAConnection(t *testing.T) {
 	tenure, clocks := testTenure(logr.Discard())
 	client, url, count := fencedClient(t, tenure, func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -382,7 +383,8 @@ func TestTenureBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestTenureActs: the context of those that act ends with the tenure, for whatever reason, and they act again when it goes on.
+// TestTenureActs: the context of those that act ends with the tenure, for whatever reason, and they act again when it
+// goes on.
 func TestTenureActs(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -421,8 +423,8 @@ func canceled() context.Context {
 	return ctx
 }
 
-// TestGuardsNest: a client that is fenced by two tenures writes only during both, and a write under way ends with the first that
-// ends.
+// TestGuardsNest: a client that is fenced by two tenures writes only during both, and a write under way ends with the
+// first that ends.
 func TestGuardsNest(t *testing.T) {
 	t.Parallel()
 	for first := range 2 {

@@ -23,8 +23,8 @@ func DefaultTimings() Timings {
 	return Timings{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
 }
 
-// Problem says which of the timings makes no sense, and why; it is empty if all do. It calls them by the names of the flags,
-// without "leader-election-".
+// Problem says which of the timings makes no sense, and why; it is empty if all do. It calls them by the names of the
+// flags, without "leader-election-".
 func (t Timings) Problem() string {
 	switch jittered := time.Duration(leaderelection.JitterFactor * float64(t.RetryPeriod)); {
 	case t.LeaseDuration < time.Second || t.LeaseDuration%time.Second != 0:

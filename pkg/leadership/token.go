@@ -2,8 +2,8 @@ package leadership
 
 import "strconv"
 
-// Token is a fencing token: a number that only grows from one holder of a lock to the next, so that a system which remembers
-// the greatest one can refuse a holder that is late. NoToken is that of a lock that has none.
+// Token is a fencing token: a number that only grows from one holder of a lock to the next, so that a system which
+// remembers the greatest one can refuse a holder that is late. NoToken is that of a lock that has none.
 type Token int64
 
 // NoToken is the token of a process that does not hold the lock, and of a lock without tokens.

@@ -1,2 +1,3 @@
-// Package logging adds to logr what it lacks: the level of a warning, and the levels at which messages of client libraries belong.
+// Package logging adds to logr what it lacks: the level of a warning, and the levels at which messages of client
+// libraries belong.
 package logging

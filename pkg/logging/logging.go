@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Warn logs what a person must look at, if neither the program nor a config is at fault. logr has no such level; a logger that is
-// not zap's logs it as Info does.
+// Warn logs what a person must look at, if neither the program nor a config is at fault. logr has no such level; a
+// logger that is not zap's logs it as Info does.
 func Warn(log logr.Logger, message string, keysAndValues ...any) {
 	if sink, ok := log.GetSink().(zapr.Underlier); ok {
 		log = zapr.NewLogger(sink.GetUnderlying().WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return warnings{core} })))
@@ -57,8 +57,9 @@ func (s managerSink) WithName(name string) logr.LogSink {
 	return managerSink{named}
 }
 
-// ForClients returns a logger for client libraries. What they call an error is a request that failed, which they repeat, or an event
-// that the API server refuses, as in a namespace that is being deleted: neither is a fault of the program. A panic is one.
+// ForClients returns a logger for client libraries. What they call an error is a request that failed, which they
+// repeat, or an event that the API server refuses, as in a namespace that is being deleted: neither is a fault of the
+// program. A panic is one.
 func ForClients(log logr.Logger) logr.Logger {
 	if log.GetSink() == nil {
 		return log

@@ -28,9 +28,9 @@ type Document struct {
 // String returns file:line.
 func (d Document) String() string { return fmt.Sprintf("%s:%d", d.File, d.Line) }
 
-// Files lists the YAML and JSON files at a path, sorted by name: the path itself if it is a file, otherwise the files in that
-// directory and, if below is true, in its subdirectories. It skips names that begin with a dot: in a mounted ConfigMap they are
-// the targets of links.
+// Files lists the YAML and JSON files at a path, sorted by name: the path itself if it is a file, otherwise the files
+// in that directory and, if below is true, in its subdirectories. It skips names that begin with a dot: in a mounted
+// ConfigMap they are the targets of links.
 func Files(path string, below bool) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -71,8 +71,8 @@ func Read(name string, stdin io.Reader) ([]Document, error) {
 	return Split(data, name), nil
 }
 
-// Split cuts a YAML stream at its "---" lines. Only a line without indentation is a separator, because block scalars are
-// indented. A document begins at its first line that is neither empty nor a comment.
+// Split cuts a YAML stream at its "---" lines. Only a line without indentation is a separator, because block scalars
+// are indented. A document begins at its first line that is neither empty nor a comment.
 func Split(data []byte, file string) []Document {
 	var list []Document
 	current := Document{File: file, Line: 1}
@@ -92,8 +92,8 @@ func Split(data []byte, file string) []Document {
 	return append(list, current)
 }
 
-// Value parses the document as kubectl does, with whole numbers as int64. It returns an error for a duplicate key, and nil for
-// an empty document.
+// Value parses the document as kubectl does, with whole numbers as int64. It returns an error for a duplicate key, and
+// nil for an empty document.
 func (d Document) Value() (map[string]any, error) {
 	text := d.Text
 	if !json.Valid(text) {

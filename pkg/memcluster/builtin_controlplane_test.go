@@ -25,8 +25,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
 )
 
-// TestBuiltinKinds applies the rendered examples to both servers. The one in memory has fewer defaults, so its object is a part
-// of the real one; the owners of fields are the same, also after another writer and another apply. So are the short names of discovery.
+// TestBuiltinKinds applies the rendered examples to both servers. The one in memory has fewer defaults, so its object
+// is a part of the real one; the owners of fields are the same, also after another writer and another apply. So are the
+// short names of discovery.
 func TestBuiltinKinds(t *testing.T) {
 	crds := must.Get(filepath.Glob("../../examples/configs/*/crd.yaml")).In(t)
 	source := must.Get(kinds.Offline(crds...)).In(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/memcluster/store"
 )
 
-// Cluster is an API server and its store. It is safe for concurrent use and has no goroutines: it handles every request in the
-// caller's goroutine, one at a time.
+// Cluster is an API server and its store. It is safe for concurrent use and has no goroutines: it handles every request
+// in the caller's goroutine, one at a time.
 type Cluster struct {
 	anyNamespace bool
 	clock        func() time.Time
@@ -35,8 +35,8 @@ type Cluster struct {
 // Option is an option of New.
 type Option func(*Cluster)
 
-// WithDelivery sets the function that decides when each watch delivers each event; by default every event is delivered at once.
-// f is called with the cluster locked: it must not send requests.
+// WithDelivery sets the function that decides when each watch delivers each event; by default every event is delivered
+// at once. f is called with the cluster locked: it must not send requests.
 func WithDelivery(f func(store.Watch, store.Event) store.Delivery) Option {
 	return func(c *Cluster) { c.store.Deliver = f }
 }
@@ -51,7 +51,8 @@ func WithClock(now func() time.Time) Option {
 	return func(c *Cluster) { c.clock = now }
 }
 
-// WithUIDs sets the function that makes uids. n differs in every call; the default is the number itself, as the last digits.
+// WithUIDs sets the function that makes uids. n differs in every call; the default is the number itself, as the last
+// digits.
 func WithUIDs(uid func(n int) types.UID) Option {
 	return func(c *Cluster) { c.ids.uid = uid }
 }

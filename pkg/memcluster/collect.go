@@ -16,8 +16,8 @@ import (
 // collector is the field manager of the garbage collector.
 const collector = "kube-controller-manager"
 
-// CollectGarbage does the work of kube-controller-manager's garbage collector and namespace controller until nothing is left to
-// do, and returns one line for each write.
+// CollectGarbage does the work of kube-controller-manager's garbage collector and namespace controller until nothing is
+// left to do, and returns one line for each write.
 func (c *Cluster) CollectGarbage() []string {
 	c.store.Lock()
 	defer c.store.Unlock()
@@ -147,8 +147,8 @@ func (c *Cluster) collectDependent(at placed) string {
 	return c.collectDelete(at, policy, "deleted")
 }
 
-// owner returns the object of a reference, nil if it is gone. resolvable is false if that is unknown: its kind is not served,
-// or it is namespaced and the dependent is not.
+// owner returns the object of a reference, nil if it is gone. resolvable is false if that is unknown: its kind is not
+// served, or it is namespaced and the dependent is not.
 func (c *Cluster) owner(at placed, reference metav1.OwnerReference) (owner *unstructured.Unstructured, resolvable bool) {
 	r := c.catalog.ResourceOf(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind))
 	if r == nil || r.Namespaced && !at.resource.Namespaced {

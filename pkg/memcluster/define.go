@@ -43,8 +43,8 @@ func (c *Cluster) define(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// controlDefinition does the work of the controllers for a CustomResourceDefinition: it serves its kinds, or no longer, ends their watches
-// if the definition has changed, and deletes the objects of a definition that is being deleted.
+// controlDefinition does the work of the controllers for a CustomResourceDefinition: it serves its kinds, or no longer,
+// ends their watches if the definition has changed, and deletes the objects of a definition that is being deleted.
 func (c *Cluster) controlDefinition(name string) {
 	r := c.catalog.Resources[resource.DefinitionsResource]
 	u := c.store.Get(resource.DefinitionsResource.GroupResource(), types.NamespacedName{Name: name})
@@ -70,7 +70,8 @@ func (c *Cluster) controlDefinition(name string) {
 	}
 }
 
-// serveKinds replaces the kinds that are served for a CustomResourceDefinition by others, and ends the watches of the former.
+// serveKinds replaces the kinds that are served for a CustomResourceDefinition by others, and ends the watches of the
+// former.
 func (c *Cluster) serveKinds(name string, spec map[string]any, resources []*resource.Resource) {
 	gr := schema.ParseGroupResource(name) // its name is that of the resource
 	c.catalog.Define(gr, resources)
@@ -160,7 +161,8 @@ func (c *Cluster) deleteDefinition(r *resource.Resource, live *unstructured.Unst
 	return c.store.Commit(r, live, u), nil
 }
 
-// cleanUp deletes the objects of a CustomResourceDefinition that is being deleted, and then the definition. Finalizers hold both.
+// cleanUp deletes the objects of a CustomResourceDefinition that is being deleted, and then the definition. Finalizers
+// hold both.
 func (c *Cluster) cleanUp(r *resource.Resource, name string) {
 	definition := func() *unstructured.Unstructured {
 		return c.store.Get(resource.DefinitionsResource.GroupResource(), types.NamespacedName{Name: name})

@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/memcluster/resource"
 )
 
-// delete handles a DELETE of one object. There is no graceful deletion: an object without finalizers is gone at once, like a
-// Pod without a node.
+// delete handles a DELETE of one object. There is no graceful deletion: an object without finalizers is gone at once,
+// like a Pod without a node.
 func (c *Cluster) delete(call *call) (any, int, error) {
 	o, err := call.deleteOptions()
 	if err != nil {

@@ -1,10 +1,11 @@
-// Package memcluster is a Kubernetes API server in memory, for `corollary test` and for simulation. A client uses its RoundTrip; there is
-// no socket and no goroutine, and time is time.Now, so that it runs in a testing/synctest bubble.
+// Package memcluster is a Kubernetes API server in memory, for `corollary test` and for simulation. A client uses its
+// RoundTrip; there is no socket and no goroutine, and time is time.Now, so that it runs in a testing/synctest bubble.
 //
-// It serves discovery, OpenAPI v3, and objects of the built-in kinds and of custom kinds: get, list, watch, create, update, delete,
-// server-side apply, merge and JSON patches, the status subresource, dry runs. A CustomResourceDefinition that is written is served at
-// once. TestConformance compares it with a real kube-apiserver. uids and generated names are counters, the same in each run.
-// CollectGarbage runs the garbage collector and the namespace controller.
+// It serves discovery, OpenAPI v3, and objects of the built-in kinds and of custom kinds: get, list, watch, create,
+// update, delete, server-side apply, merge and JSON patches, the status subresource, dry runs. A
+// CustomResourceDefinition that is written is served at once. TestConformance compares it with a real kube-apiserver.
+// uids and generated names are counters, the same in each run. CollectGarbage runs the garbage collector and the
+// namespace controller.
 //
 // Unsupported requests get 501 and a message that begins "the cluster in memory does not support":
 //   - CustomResourceDefinitions with conversion by webhooks or selectableFields

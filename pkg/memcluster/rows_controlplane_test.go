@@ -21,11 +21,11 @@ type row struct {
 	steps        []step
 }
 
-// step is a request, or another operation on both servers: a line `METHOD[option, option] PATH BODY`. NS is the row's namespace, and
-// ${2.metadata.uid} a field of the response to the second step. A GET with watch=true opens a watch.
+// step is a request, or another operation on both servers: a line `METHOD[option, option] PATH BODY`. NS is the row's
+// namespace, and ${2.metadata.uid} a field of the response to the second step. A GET with watch=true opens a watch.
 //
-// `EVENTS 2 3` reads three events from the watch of the second step, and `ENDS 2` reads from it until the server ends it, which the real
-// one may do late, and compares only that it does. Other methods are operations of pkg/apply.
+// `EVENTS 2 3` reads three events from the watch of the second step, and `ENDS 2` reads from it until the server ends
+// it, which the real one may do late, and compares only that it does. Other methods are operations of pkg/apply.
 type step struct{ method, options, path, body string }
 
 // What an option means, besides a media type of the body.
@@ -46,8 +46,8 @@ var (
 	long     = regexp.MustCompile(`\$long\{(\d+)\}`)
 )
 
-// conformance reads the rows in testdata/conformance: sections whose first line is the reason, and each other a step. Each line of
-// words.txt is a word in them and what it means.
+// conformance reads the rows in testdata/conformance: sections whose first line is the reason, and each other a step.
+// Each line of words.txt is a word in them and what it means.
 func conformance(t *testing.T) (rows []row) {
 	t.Helper()
 	text := must.Get(os.ReadFile("testdata/conformance/words.txt")).In(t)

@@ -25,8 +25,8 @@ func (r *Refusal) mayPass() bool {
 	return false
 }
 
-// again tries the refused objects that r names again, if the reason may have passed, such as a webhook's replica that was being replaced:
-// a migration that leaves one out is begun from the start.
+// again tries the refused objects that r names again, if the reason may have passed, such as a webhook's replica that
+// was being replaced: a migration that leaves one out is begun from the start.
 func (m *Migration) again(ctx context.Context, p *Plan, r *Result, visit func(_ *unstructured.Unstructured, left int64) error) error {
 	for delay := time.Second; delay <= maxPause; delay *= 2 {
 		refusals := r.Refusals
@@ -55,7 +55,8 @@ func (m *Migration) again(ctx context.Context, p *Plan, r *Result, visit func(_ 
 	return nil
 }
 
-// SettleTime is for Migration.Settle: API servers watch definitions, and follow within milliseconds unless something is wrong.
+// SettleTime is for Migration.Settle: API servers watch definitions, and follow within milliseconds unless something is
+// wrong.
 const SettleTime = 5 * time.Second
 
 // Unsettled is how long Run will wait before it begins.

@@ -27,8 +27,8 @@ const (
 	refusalsShown = 3
 )
 
-// Auto migrates kinds whose definition stores another version than before, or does not serve one any more: each in the background, and
-// only in the process that leads. Attempts that fail are repeated with growing delay.
+// Auto migrates kinds whose definition stores another version than before, or does not serve one any more: each in the
+// background, and only in the process that leads. Attempts that fail are repeated with growing delay.
 type Auto struct {
 	Client dynamic.Interface
 	// Rate is how many objects of a kind are rewritten each second at most.
@@ -65,7 +65,8 @@ type Candidate struct {
 	Converter *convert.Converter
 }
 
-// Consider begins a migration if the definition needs one and its turn has come. It returns what keeps a migration from beginning.
+// Consider begins a migration if the definition needs one and its turn has come. It returns what keeps a migration from
+// beginning.
 func (a *Auto) Consider(ctx context.Context, c Candidate) error {
 	crd := c.CRD
 	before := storedBefore(crd)

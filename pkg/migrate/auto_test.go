@@ -138,8 +138,8 @@ func TestAutoRestarts(t *testing.T) {
 	})
 }
 
-// One object that the API server refuses does not stop the others; it is tried again later, not at once, and at once when the
-// definition changes.
+// One object that the API server refuses does not stop the others; it is tried again later, not at once, and at once
+// when the definition changes.
 func TestAutoRefused(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
 		k := changed(t, 5)

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// An object that a policy keeps from being written is rewritten by way of its status. But its managedFields stay then, whatever is sent:
-// where they have to be changed, the object is reported, and the old version stays named.
+// An object that a policy keeps from being written is rewritten by way of its status. But its managedFields stay then,
+// whatever is sent: where they have to be changed, the object is reported, and the old version stays named.
 func TestMigrateByTheStatus(t *testing.T) {
 	t.Parallel()
 	withStatus := func(text string) string {

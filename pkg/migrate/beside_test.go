@@ -16,8 +16,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/migrate"
 )
 
-// What others do in between refuses no object and begins nothing again: an object that is made again under its name is rewritten, and a
-// definition of which only a condition has changed is the same one.
+// What others do in between refuses no object and begins nothing again: an object that is made again under its name is
+// rewritten, and a definition of which only a condition has changed is the same one.
 func TestMigrateBesideOthers(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
 		k, again, touched := changed(t, 3), false, false
@@ -82,7 +82,8 @@ func TestMigrateWriterOfBothVersions(t *testing.T) {
 	})
 }
 
-// While fields are filled in, others write the object, delete it, or fill it in themselves: nothing of theirs is reverted or made again.
+// While fields are filled in, others write the object, delete it, or fill it in themselves: nothing of theirs is
+// reverted or made again.
 func TestFillBesideOthers(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
 		k, did := define(t, "v1!"), map[string]bool{}

@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// TestFills: an expression of another type than the field is an error, whether or not an object lacks the field. So is a second value for
-// a field: which one an object gets must not depend on their order.
+// TestFills: an expression of another type than the field is an error, whether or not an object lacks the field. So is
+// a second value for a field: which one an object gets must not depend on their order.
 func TestFills(t *testing.T) {
 	t.Parallel()
 	of := func(kind string) structuralschema.Structural {

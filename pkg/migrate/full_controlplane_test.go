@@ -106,7 +106,8 @@ func (s *smallServer) etcd(path, body string) []byte {
 	return text
 }
 
-// A migration stops soon once etcd is full, whether a command or the operator runs it. Once there is space again, it finishes.
+// A migration stops soon once etcd is full, whether a command or the operator runs it. Once there is space again, it
+// finishes.
 func TestMigrateFull(t *testing.T) {
 	t.Parallel()
 	s := newSmallServer(t)

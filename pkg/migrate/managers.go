@@ -31,9 +31,9 @@ func (m *Migration) ownership(crd *apiextensionsv1.CustomResourceDefinition, ver
 	return ownership.New(c)
 }
 
-// fixManagers has managedFields name the stored version in the place of those that leave: an apply by such a manager would fail once
-// they are gone, and a patch would take all managedFields off. By way of the status they cannot be changed. It returns whether the object
-// was written, and whether nothing converts some of them.
+// fixManagers has managedFields name the stored version in the place of those that leave: an apply by such a manager
+// would fail once they are gone, and a patch would take all managedFields off. By way of the status they cannot be
+// changed. It returns whether the object was written, and whether nothing converts some of them.
 func (m *Migration) fixManagers(ctx context.Context, p *Plan, u *unstructured.Unstructured) (fixed, guessed bool, err error) {
 	for try := 0; ; try++ {
 		patch, guessed, err := managersPatch(ctx, u, p)

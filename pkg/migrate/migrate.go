@@ -48,20 +48,22 @@ type Migration struct {
 	CRD string
 	// FieldManager makes the requests; it comes to own nothing but what is filled in.
 	FieldManager string
-	// Leaving are versions that are about to be removed: managedFields must not name them any more. Versions that are not served count
-	// among them.
+	// Leaving are versions that are about to be removed: managedFields must not name them any more. Versions that are not
+	// served count among them.
 	Leaving []string
-	// Converter converts the managedFields of versions that leave; nil if none is known. It is not needed where no webhook converts.
+	// Converter converts the managedFields of versions that leave; nil if none is known. It is not needed where no webhook
+	// converts.
 	Converter *convert.Converter
-	// Fill are PATH=EXPRESSION, each a field of the stored version that objects without it get, and a CEL expression over self. The fields
-	// belong to FieldManager then.
+	// Fill are PATH=EXPRESSION, each a field of the stored version that objects without it get, and a CEL expression over
+	// self. The fields belong to FieldManager then.
 	Fill []string
 	// Rate is how many objects are rewritten each second at most; 0: as many as the API server takes.
 	Rate float32
 	// OnlyNeeded leaves out objects of which neither the stored version nor the managers are to be changed.
 	OnlyNeeded bool
-	// Settle is how long it takes at most until every API server stores what a changed definition says; see SettleTime. Run waits until
-	// the last change is that old: what another API server stores in the old version afterwards would not be rewritten.
+	// Settle is how long it takes at most until every API server stores what a changed definition says; see SettleTime.
+	// Run waits until the last change is that old: what another API server stores in the old version afterwards would not
+	// be rewritten.
 	Settle time.Duration
 	// Leads reports whether the process may write still; nil: always.
 	Leads func() bool
@@ -104,7 +106,8 @@ func identityOf(crd *apiextensionsv1.CustomResourceDefinition) identity {
 // Progress is how far a migration is.
 type Progress struct {
 	Done, Rewritten, Refused int
-	// Fixed objects have other managedFields, Filled ones another field. Guessed are those of Fixed whose managedFields nothing converts.
+	// Fixed objects have other managedFields, Filled ones another field. Guessed are those of Fixed whose managedFields
+	// nothing converts.
 	Fixed, Filled, Guessed int
 	// Left is how many are left by the API server's estimate.
 	Left int64
@@ -210,8 +213,9 @@ func (p *Plan) sort(versions []apiextensionsv1.CustomResourceDefinitionVersion) 
 	}
 }
 
-// Run rewrites every object, continues past those that are refused, and names the stored version alone in status.storedVersions once
-// none was. A migration that was interrupted, or stopped with a FailingError, is run again from its beginning.
+// Run rewrites every object, continues past those that are refused, and names the stored version alone in
+// status.storedVersions once none was. A migration that was interrupted, or stopped with a FailingError, is run again
+// from its beginning.
 func (m *Migration) Run(ctx context.Context, p *Plan) (*Result, error) {
 	r := &Result{}
 	if !pause(ctx, m.Unsettled(p)) {
@@ -268,11 +272,13 @@ func (m *Migration) unchanged(ctx context.Context, p *Plan) error {
 	return err
 }
 
-// scattered is an order of n items, always the same, in which neighbors are far apart: those that fail by themselves often are neighbors
-// (objects of one namespace with a webhook), and must not look like a server that fails whatever the object.
+// scattered is an order of n items, always the same, in which neighbors are far apart: those that fail by themselves
+// often are neighbors (objects of one namespace with a webhook), and must not look like a server that fails whatever
+// the object.
 func scattered(n int) []int { return rand.New(rand.NewPCG(1, 1)).Perm(n) }
 
-// each pages through the objects, each page in a scattered order. left is how many come after that one, by the API server's estimate.
+// each pages through the objects, each page in a scattered order. left is how many come after that one, by the API
+// server's estimate.
 func (m *Migration) each(ctx context.Context, p *Plan, visit func(_ *unstructured.Unstructured, left int64) error) error {
 	list := func(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 		page, err := m.Client.Resource(p.resource).List(ctx, options)
@@ -329,7 +335,8 @@ func (m *Migration) object(ctx context.Context, p *Plan, u *unstructured.Unstruc
 	return nil
 }
 
-// refuse adds an object that could not be rewritten. It returns a FailingError if the reason is the API server, not the object.
+// refuse adds an object that could not be rewritten. It returns a FailingError if the reason is the API server, not the
+// object.
 func (r *Result) refuse(refusal Refusal) error {
 	if r.Refused++; len(r.Refusals) < refusalsKept {
 		r.Refusals = append(r.Refusals, refusal)
@@ -343,8 +350,8 @@ func (r *Result) refuse(refusal Refusal) error {
 	return nil
 }
 
-// rewrite applies nothing but the object's identity: the API server stores what it has, in the stored version. An apply by a manager that
-// has applied fields would remove them.
+// rewrite applies nothing but the object's identity: the API server stores what it has, in the stored version. An apply
+// by a manager that has applied fields would remove them.
 func (m *Migration) rewrite(ctx context.Context, p *Plan, u *unstructured.Unstructured) error {
 	if slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == m.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
@@ -371,8 +378,8 @@ func (m *Migration) rewrite(ctx context.Context, p *Plan, u *unstructured.Unstru
 	return err
 }
 
-// trim names the stored version alone in status.storedVersions, if the definition is the one that the migration began with. A conflict
-// need not mean that it is another one: conditions are written, too.
+// trim names the stored version alone in status.storedVersions, if the definition is the one that the migration began
+// with. A conflict need not mean that it is another one: conditions are written, too.
 func (m *Migration) trim(ctx context.Context, p *Plan, r *Result) error {
 	for try := 1; ; try++ {
 		err := m.trimOnce(ctx, p)

@@ -221,7 +221,8 @@ func TestMigrateInterrupted(t *testing.T) {
 	})
 }
 
-// Objects for which the API server fails do not stop the others, and keep the old version named; run again later, the migration finishes.
+// Objects for which the API server fails do not stop the others, and keep the old version named; run again later, the
+// migration finishes.
 func TestMigrateRefused(t *testing.T) {
 	for _, row := range []struct {
 		reason         string
@@ -307,7 +308,8 @@ func TestFill(t *testing.T) {
 	})
 }
 
-// A definition that changes meanwhile ends a migration soon: what its schema does not declare any more, each further write would drop.
+// A definition that changes meanwhile ends a migration soon: what its schema does not declare any more, each further
+// write would drop.
 func TestMigrateNoticesAChange(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
 		k := changed(t, 20)
@@ -324,7 +326,8 @@ func TestMigrateNoticesAChange(t *testing.T) {
 	})
 }
 
-// A version that the definition has no more is named by managedFields still: nobody ran a migration before it was removed.
+// A version that the definition has no more is named by managedFields still: nobody ran a migration before it was
+// removed.
 func TestMigrateRemovedVersion(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
 		k := changed(t, 3)

@@ -51,7 +51,8 @@ type ManagerUsage struct {
 	Example string `json:"example"`
 }
 
-// UsageOf goes through the objects in the version that is stored, or another one if that is not served: it needs no conversion.
+// UsageOf goes through the objects in the version that is stored, or another one if that is not served: it needs no
+// conversion.
 func UsageOf(ctx context.Context, client metadata.Interface, crd *apiextensionsv1.CustomResourceDefinition) (*Usage, error) {
 	u := &Usage{CRD: crd.Name, Managers: []*ManagerUsage{}}
 	read := ""

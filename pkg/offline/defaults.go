@@ -5,8 +5,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// FillDefaults sets the defaults of a schema in a value, in place, as the API server does for custom resources: a field that is
-// missing, or null but not nullable, gets its default. Defaults inside a map apply only if that map exists.
+// FillDefaults sets the defaults of a schema in a value, in place, as the API server does for custom resources: a field
+// that is missing, or null but not nullable, gets its default. Defaults inside a map apply only if that map exists.
 func FillDefaults(value any, s *spec.Schema) {
 	switch v := value.(type) {
 	case map[string]any:

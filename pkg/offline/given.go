@@ -22,8 +22,8 @@ type givenKey struct {
 	at   operator.Ref
 }
 
-// ReadGiven reads files. An object of a namespaced kind without a namespace is in the one given; that a cluster-scoped one gets one too
-// is fixed by entering it without, as well.
+// ReadGiven reads files. An object of a namespaced kind without a namespace is in the one given; that a cluster-scoped
+// one gets one too is fixed by entering it without, as well.
 func ReadGiven(paths []string, stdin io.Reader, namespace string) (Given, []error) {
 	list, errs := Read(paths, stdin)
 	g := Given{}
@@ -37,8 +37,8 @@ func ReadGiven(paths []string, stdin io.Reader, namespace string) (Given, []erro
 	return g, errs
 }
 
-// Add adds an object as the API server would return it: a Secret's stringData becomes data. If the object has no namespace, it
-// gets the given one. It returns an error for an object that an API server would refuse.
+// Add adds an object as the API server would return it: a Secret's stringData becomes data. If the object has no
+// namespace, it gets the given one. It returns an error for an object that an API server would refuse.
 func (g Given) Add(u *unstructured.Unstructured, namespace string) error {
 	content, err := canonical.Form(u.Object)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
-// Desired is what one upstream asks for. It depends on the upstream, its inputs and the pipeline alone, so it is remembered
-// by their digest until one of them changes.
+// Desired is what one upstream asks for. It depends on the upstream, its inputs and the pipeline alone, so it is
+// remembered by their digest until one of them changes.
 type Desired struct {
 	// Invalid says which rules refuse the upstream; then nothing is known of Objects.
 	Invalid []string
@@ -27,8 +27,8 @@ type DesiredObject struct {
 	Downstream int
 	// Item is the index of the item, as the expression gave them.
 	Item int
-	// Several: the downstream may have any number of objects. If it has none, or they are not known, one that is not wanted
-	// is in the list.
+	// Several: the downstream may have any number of objects. If it has none, or they are not known, one that is not
+	// wanted is in the list.
 	Several bool
 	// ItemsUnknown is true for the one object of a downstream whose items are not known.
 	ItemsUnknown bool
@@ -52,7 +52,8 @@ type DesiredObject struct {
 	Secret *drift.Secret
 }
 
-// TookTooLong reports whether a rule, an expression or a template got no time to end. It is retried: the process may have been busy.
+// TookTooLong reports whether a rule, an expression or a template got no time to end. It is retried: the process may
+// have been busy.
 func (d *Desired) TookTooLong() bool {
 	return slices.ContainsFunc(d.Objects, func(o DesiredObject) bool { return o.CutShort })
 }
@@ -85,12 +86,14 @@ func (d *Desired) Forget() *Desired {
 	return d
 }
 
-// WaitingError is the error of a desired state that is not known before an input is there, or the kind of what is to be made.
+// WaitingError is the error of a desired state that is not known before an input is there, or the kind of what is to be
+// made.
 type WaitingError struct{ Message string }
 
 func (w *WaitingError) Error() string { return w.Message }
 
-// Unknown reports whether it is not known which objects downstream i should have, so that none of it is superseded either.
+// Unknown reports whether it is not known which objects downstream i should have, so that none of it is superseded
+// either.
 func (d *Desired) Unknown(i int) bool {
 	return d != nil && (len(d.Invalid) > 0 || slices.ContainsFunc(d.Of(i), func(o DesiredObject) bool { return o.Err != nil }))
 }

@@ -30,8 +30,8 @@ type BeforeFacts struct {
 	Made types.UID
 	// Desired is what is to be made; ignored once something was made.
 	Desired DesiredObject
-	// Live is the object that was made, or else what exists where it was recorded to be made or shall be; also of an earlier
-	// deletion.before.
+	// Live is the object that was made, or else what exists where it was recorded to be made or shall be; also of an
+	// earlier deletion.before.
 	Live *drift.Live
 	// Progress evaluates doneWhen and failedWhen for the object that was made.
 	Progress func(live *drift.Live) Progress
@@ -75,7 +75,8 @@ func CascadeOf(finalizers []string) Cascade {
 	return CascadeConfig
 }
 
-// State is what the status records of a downstream before its turn comes, since the garbage collector removes the finalizer that says so.
+// State is what the status records of a downstream before its turn comes, since the garbage collector removes the
+// finalizer that says so.
 func (c Cascade) State() State {
 	switch c {
 	case CascadeOrphan:
@@ -93,10 +94,11 @@ type Input struct {
 	Desired *Desired
 	// Selected is false if the upstream exists but the config's selectors no longer match it.
 	Selected bool
-	// SelectionErr is why it is not known whether watch.matchConditions exclude an upstream that is not selected; nil if it is.
+	// SelectionErr is why it is not known whether watch.matchConditions exclude an upstream that is not selected; nil if
+	// it is.
 	SelectionErr error
-	// Health evaluates the rules about readiness for the live object of Desired.Objects[k]; nil: the order of the downstreams does not
-	// matter.
+	// Health evaluates the rules about readiness for the live object of Desired.Objects[k]; nil: the order of the
+	// downstreams does not matter.
 	Health func(k int, live *drift.Live) status.Fact
 	// Facts are about the objects of Desired, in order.
 	Facts []Facts
@@ -104,9 +106,11 @@ type Input struct {
 	Leftovers []Owned
 	// Unread are objects that may exist, at a place, and could not be read; without a name, any object of the downstream.
 	Unread []Owned
-	// Forgotten are what the config has forgotten, where one of Leftovers or of them contains others, or the upstream is being deleted.
+	// Forgotten are what the config has forgotten, where one of Leftovers or of them contains others, or the upstream is
+	// being deleted.
 	Forgotten []ForgottenObject
-	// Unrecorded are objects that say that they are of a downstream that the config no longer has, and that the status does not record.
+	// Unrecorded are objects that say that they are of a downstream that the config no longer has, and that the status
+	// does not record.
 	Unrecorded []status.Recorded
 	// Others are what would be deleted with Leftovers, and belongs to other upstreams.
 	Others []OtherObject
@@ -135,7 +139,8 @@ type Owned struct {
 	Recorded bool
 	// Spaced is how long its deletion or release must wait: someone keeps making it again.
 	Spaced time.Duration
-	// UnwantedSince numbers the change of the desired state since which it is at no target; 0 if that is not known. See Facts.WantedSince.
+	// UnwantedSince numbers the change of the desired state since which it is at no target; 0 if that is not known. See
+	// Facts.WantedSince.
 	UnwantedSince int
 }
 
@@ -162,15 +167,15 @@ type Facts struct {
 	Verdict Verdict
 	// AppliedHash is the hash of what this process last applied to Live; empty if it has not.
 	AppliedHash string
-	// Unverified is true if Live may still have values from before its last update that nobody owns: it is not known whether it was
-	// compared with a new object since.
+	// Unverified is true if Live may still have values from before its last update that nobody owns: it is not known
+	// whether it was compared with a new object since.
 	Unverified bool
-	// Spaced is how long the next write must wait, since those before did not settle; zero: not at all. Feedback is why the
-	// desired follows from what was written; empty if it does not.
+	// Spaced is how long the next write must wait, since those before did not settle; zero: not at all. Feedback is why
+	// the desired follows from what was written; empty if it does not.
 	Spaced   time.Duration
 	Feedback string
-	// WantedSince numbers the change of the desired state since which one of several objects is wanted: an object that was wanted
-	// before another one ceased to be has not replaced it.
+	// WantedSince numbers the change of the desired state since which one of several objects is wanted: an object that was
+	// wanted before another one ceased to be has not replaced it.
 	WantedSince int
 }
 
@@ -192,9 +197,9 @@ type Verdict struct {
 	Differences string
 }
 
-// LastHash is the hash of the document that was applied last to a live object: of what this process applied or the upstream's
-// status records; where there is neither, as for an object that no watch shows, what the object has, which anybody may have
-// changed.
+// LastHash is the hash of the document that was applied last to a live object: of what this process applied or the
+// upstream's status records; where there is neither, as for an object that no watch shows, what the object has, which
+// anybody may have changed.
 func (f *Facts) LastHash(of *drift.Live) string {
 	if f.Live == nil || f.Live.UID != of.UID {
 		return of.Hash

@@ -41,8 +41,8 @@ func AsMap(v any) map[string]any {
 	return m
 }
 
-// RecordedOf returns what a list records of an object; nil for nothing: what it records at the place or, where the downstream has one
-// object, of it at another one.
+// RecordedOf returns what a list records of an object; nil for nothing: what it records at the place or, where the
+// downstream has one object, of it at another one.
 func (s *Settings) RecordedOf(list []status.Recorded, o *DesiredObject) (elsewhere *status.Recorded) {
 	for i := range list {
 		switch r := &list[i]; {
@@ -71,8 +71,8 @@ func (s *Settings) KeyOf(r status.Recorded) string {
 	return r.Name
 }
 
-// NameOf distinguishes the objects of a downstream with several: by name, or NAMESPACE/NAME if they may be in other namespaces than the
-// upstream's.
+// NameOf distinguishes the objects of a downstream with several: by name, or NAMESPACE/NAME if they may be in other
+// namespaces than the upstream's.
 func (d *Downstream) NameOf(at Ref) string {
 	if d.Config.TargetNamespaces.From == config.NamespacesSame {
 		return at.Name
@@ -96,9 +96,9 @@ func (s *Settings) Forgotten(upstream *unstructured.Unstructured) []status.Recor
 	})
 }
 
-// Recorded reads the identifiers of downstreams that the upstream's status has; none where status is off. What is recorded
-// of another kind than the config has now, from before someone changed it, is left out: it would be looked for where it
-// is not. Such an object stays, as what a config no longer names always does.
+// Recorded reads the identifiers of downstreams that the upstream's status has; none where status is off. What is
+// recorded of another kind than the config has now, from before someone changed it, is left out: it would be looked for
+// where it is not. Such an object stays, as what a config no longer names always does.
 func (s *Settings) Recorded(upstream *unstructured.Unstructured) []status.Recorded {
 	return slices.DeleteFunc(s.EverRecorded(upstream), func(r status.Recorded) bool {
 		return !slices.ContainsFunc(s.Downstreams, func(d *Downstream) bool {
@@ -136,8 +136,8 @@ func (s *Settings) RecordAt(d *Downstream, at Ref, uid types.UID, hash, state st
 // Hidden reports whether the downstream's document can hold values of a Secret: no message quotes any value of it.
 func (d *Downstream) Hidden() bool { return d.Words != nil }
 
-// EditedSince reports whether the upstream was edited since its status was last written: while no process ran, as a rule.
-// Where the status has no generation, or is not ours to believe, it is not known.
+// EditedSince reports whether the upstream was edited since its status was last written: while no process ran, as a
+// rule. Where the status has no generation, or is not ours to believe, it is not known.
 func (s *Settings) EditedSince(upstream *unstructured.Unstructured) bool {
 	if !s.Upstream.HasStatus || !s.StatusEnabled() {
 		return false

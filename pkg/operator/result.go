@@ -36,7 +36,8 @@ func ByDownstream(list []ObjectFact) (facts []status.Fact) {
 	return facts
 }
 
-// together is the fact about all objects of a downstream: the worst of them says why, and the message how many are ready.
+// together is the fact about all objects of a downstream: the worst of them says why, and the message how many are
+// ready.
 func together(list []ObjectFact) status.Fact {
 	if unknown := list[0]; unknown.Of.ItemsUnknown {
 		if unknown.Message != "" {
@@ -115,7 +116,8 @@ type Result struct {
 	Unverified bool
 }
 
-// Fact is what a downstream contributes to the upstream's conditions. health says what its programs say of the live object.
+// Fact is what a downstream contributes to the upstream's conditions. health says what its programs say of the live
+// object.
 func (s *Settings) Fact(d *Downstream, r Result, health func() status.Fact) status.Fact {
 	f := status.Fact{Name: d.Name, Reason: string(r.Outcome.State), Message: r.Outcome.Message}
 	switch {

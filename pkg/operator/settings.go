@@ -112,8 +112,8 @@ func (s *Settings) StatusEnabled() bool {
 	return s.Config.Status.Enabled == nil || *s.Config.Status.Enabled
 }
 
-// TrustsStatus reports whether what the upstream's status records of its downstreams is a witness. A status that is written
-// like any other field is none: anyone who may create the upstream could claim any object by it.
+// TrustsStatus reports whether what the upstream's status records of its downstreams is a witness. A status that is
+// written like any other field is none: anyone who may create the upstream could claim any object by it.
 func (s *Settings) TrustsStatus() bool {
 	path := s.Config.Status.Downstreams
 	return s.Upstream.HasStatus && s.StatusEnabled() && path != "" && (s.Storable == nil || s.Storable.Stores(path))
@@ -127,8 +127,8 @@ func (s *Settings) HoldsDeletion() bool {
 	return s.Config.Deletion.Wait || s.Config.Deletion.Before != nil
 }
 
-// HasRows reports whether the upstreams are rows of a query. They are read from a database, have no status, finalizers or labels, and
-// cannot be asked about from the API server.
+// HasRows reports whether the upstreams are rows of a query. They are read from a database, have no status, finalizers
+// or labels, and cannot be asked about from the API server.
 func (s *Settings) HasRows() bool { return s.Config.Source != nil }
 
 // IsGone reports whether an upstream represents a row that the query does not return.

@@ -34,8 +34,8 @@ const (
 	StateInSync State = "InSync"
 	// StateDrifted: the live object differs and drift.policy says to report that only.
 	StateDrifted State = "Drifted"
-	// StateStale: the live object is what was applied, but has values of the API server that a new object would not have, and that an update
-	// cannot change.
+	// StateStale: the live object is what was applied, but has values of the API server that a new object would not have,
+	// and that an update cannot change.
 	StateStale State = "Stale"
 	// StateConflict: an object that is not ours is at the target.
 	StateConflict State = "Conflict"
@@ -48,8 +48,8 @@ const (
 	StateUnwanted State = "Unwanted"
 	// StateSuperseded: an object of ours that is no longer the target, such as after a rename.
 	StateSuperseded State = "Superseded"
-	// StateLeftover: the status records an object for a downstream that the config no longer has, by name or by kind. Nothing
-	// looks after it.
+	// StateLeftover: the status records an object for a downstream that the config no longer has, by name or by kind.
+	// Nothing looks after it.
 	StateLeftover State = "Leftover"
 	// StateDelete: the upstream is being deleted and the downstream goes with it.
 	StateDelete State = "Delete"
@@ -94,8 +94,8 @@ const (
 	ActionReplaceMarks Action = "ReplaceMarks"
 	// ActionMarkOwner puts the owner annotation in the place of the owner reference, and changes nothing else.
 	ActionMarkOwner Action = "MarkOwner"
-	// ActionCompare makes a dry-run apply to learn whether a difference is drift or the API server's own normalization; the
-	// answer comes back as Verdict.SameByDryRun.
+	// ActionCompare makes a dry-run apply to learn whether a difference is drift or the API server's own normalization;
+	// the answer comes back as Verdict.SameByDryRun.
 	ActionCompare Action = "Compare"
 	// ActionRecord writes what is reported of deletion.before into the upstream's status, before anything goes on.
 	ActionRecord Action = "Record"
@@ -107,7 +107,8 @@ const (
 type Outcome struct {
 	// Downstream is the index of the downstream in the config; BeforeIndex for the object of deletion.before.
 	Downstream int
-	// Object is the index of the object in Desired.Objects. An object that is at no target has that of the first object of its downstream.
+	// Object is the index of the object in Desired.Objects. An object that is at no target has that of the first object of
+	// its downstream.
 	Object int
 	State  State
 	Action Action
@@ -121,10 +122,11 @@ type Outcome struct {
 	Live *drift.Live
 	// Theirs is true if Live is not ours, or not known to be: it may be neither reported nor recorded as ours.
 	Theirs bool
-	// ValuesFrom are objects that this one replaces: it takes over their generated values, those of the first one that has them.
+	// ValuesFrom are objects that this one replaces: it takes over their generated values, those of the first one that has
+	// them.
 	ValuesFrom []*drift.Live
-	// LostValues says which values of a Secret are lost: generated ones that are made again though the upstream had them, and those
-	// that the config drops; empty for none.
+	// LostValues says which values of a Secret are lost: generated ones that are made again though the upstream had them,
+	// and those that the config drops; empty for none.
 	LostValues string
 	// Guessed means that the object at no target may be of another downstream of its kind.
 	Guessed bool
@@ -138,8 +140,8 @@ type Outcome struct {
 	Compares bool
 	// Finished is true if the object had done its work and must not be made again, Failed where it had done it badly.
 	Finished, Failed bool
-	// Earlier is the record of an object that an earlier config's deletion.before has made; else nil. Failed is true if only a person
-	// can have the deletion continue.
+	// Earlier is the record of an object that an earlier config's deletion.before has made; else nil. Failed is true if
+	// only a person can have the deletion continue.
 	Earlier *status.Recorded
 }
 
@@ -167,8 +169,8 @@ type Decision struct {
 	Outcomes []Outcome
 	// Leftovers are objects of ours that are at no target (any more).
 	Leftovers []Outcome
-	// Kept are forgotten objects that are released first, where the upstream is being deleted: the garbage collector would delete them with
-	// one that stays.
+	// Kept are forgotten objects that are released first, where the upstream is being deleted: the garbage collector would
+	// delete them with one that stays.
 	Kept []ForgottenObject
 	// Finalizer says whether the upstream must have the config's finalizer.
 	Finalizer FinalizerAction

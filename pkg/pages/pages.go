@@ -1,5 +1,5 @@
-// Package pages visits the objects of an API server a page at a time, however long that takes. It keeps no more than one page, and does
-// not promise that all pages are of one moment.
+// Package pages visits the objects of an API server a page at a time, however long that takes. It keeps no more than
+// one page, and does not promise that all pages are of one moment.
 package pages
 
 import (
@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Each lists from the first page on and visits each one, until visit returns an error, which Each then returns. If the list grows too
-// old on the way, it continues behind the last page with what is there now.
+// Each lists from the first page on and visits each one, until visit returns an error, which Each then returns. If the
+// list grows too old on the way, it continues behind the last page with what is there now.
 func Each[List metav1.ListInterface](ctx context.Context, options metav1.ListOptions,
 	list func(context.Context, metav1.ListOptions) (List, error), visit func(List) error,
 ) error {

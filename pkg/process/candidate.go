@@ -101,7 +101,8 @@ func (c *candidate) record(note string) {
 		"%s", note)
 }
 
-// fence returns the configurations for the operators and for events, whose writes fail while this process does not lead.
+// fence returns the configurations for the operators and for events, whose writes fail while this process does not
+// lead.
 func (c *candidate) fence(cfg *rest.Config) (operators, events *rest.Config) {
 	if c == nil {
 		return cfg, cfg
@@ -109,8 +110,8 @@ func (c *candidate) fence(cfg *rest.Config) (operators, events *rest.Config) {
 	return c.Fence(cfg), c.FenceEvents(cfg)
 }
 
-// leads reports whether this process has been elected, or needs not be. Of processes that share shards, one at a time does what is
-// done once for all: the one that holds the first shard.
+// leads reports whether this process has been elected, or needs not be. Of processes that share shards, one at a time
+// does what is done once for all: the one that holds the first shard.
 func (c *candidate) leads() bool {
 	switch {
 	case c == nil:

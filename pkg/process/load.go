@@ -14,7 +14,8 @@ type Loaded struct {
 	Problems, ConversionProblems config.Errors
 }
 
-// Loader loads configs again if one of their files has changed: a reload is tried at an interval, too, and reads all files.
+// Loader loads configs again if one of their files has changed: a reload is tried at an interval, too, and reads all
+// files.
 type Loader struct {
 	// Named are the files and folders that configs are named by.
 	Named []string

@@ -11,8 +11,8 @@ var builds = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Help: "1, for the version, revision and Go version of this process.",
 }, []string{"version", "revision", "go"})
 
-// What a process says of itself is registered here, beside what the engine counts: controller-runtime does so for its own
-// controllers only, of which there are none.
+// What a process says of itself is registered here, beside what the engine counts: controller-runtime does so for its
+// own controllers only, of which there are none.
 func init() {
 	metrics.Registry.MustRegister(builds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
-// Preflight returns every error of configs, those that only the API server's schemas show among them, if no operator can run; none if one
-// can. Else the engine, which compiles all of them, reports those of the others. That a kind cannot be looked up is not an error
-// of the config: its operator waits for it.
+// Preflight returns every error of configs, those that only the API server's schemas show among them, if no operator
+// can run; none if one can. Else the engine, which compiles all of them, reports those of the others. That a kind
+// cannot be looked up is not an error of the config: its operator waits for it.
 func Preflight(files []*load.File, problems config.Errors, options compile.Options, log logr.Logger) config.Errors {
 	if anyCompiles(files, options) {
 		return nil
@@ -38,8 +38,8 @@ func anyCompiles(files []*load.File, o compile.Options) bool {
 	})
 }
 
-// deletes reports whether there is anything to do for configs that cannot run: upstreams that are being deleted have a finalizer
-// of theirs, and the config still says what to do about these.
+// deletes reports whether there is anything to do for configs that cannot run: upstreams that are being deleted have a
+// finalizer of theirs, and the config still says what to do about these.
 func deletes(files []*load.File, o compile.Options) bool {
 	o.Live, o.Deletions = true, true
 	for _, f := range append(engine.Startable(files), engine.Deletable(files)...) {

@@ -1,5 +1,5 @@
-// Package process is what "corollary run" is made of, around the engine: the election, activations, the webhook for conversions, health,
-// metrics, and configs that are loaded again.
+// Package process is what "corollary run" is made of, around the engine: the election, activations, the webhook for
+// conversions, health, metrics, and configs that are loaded again.
 package process
 
 import (
@@ -93,7 +93,8 @@ func (o *Options) logStart(files []*load.File) {
 	o.Log.Info("starting", "version", o.Version, "revision", o.Revision, "server", o.Config.Host, "operators", names)
 }
 
-// follow has the manager load the configs again. Activations and the webhook stay as they are, as long as the process runs.
+// follow has the manager load the configs again. Activations and the webhook stay as they are, as long as the process
+// runs.
 func (o *Options) follow(mgr manager.Manager, e *engine.Engine, source *conversions.Source, activations activation.Set) error {
 	if o.Reload == 0 {
 		return nil

@@ -34,8 +34,9 @@ func (r *reloader) Start(ctx context.Context) error {
 	return nil
 }
 
-// reload hands the configs as they are now to the engine, which finds out what is new in them, and returns the files and
-// folders that they come from. While something is wrong the files that were good count too: fixing may begin with them.
+// reload hands the configs as they are now to the engine, which finds out what is new in them, and returns the files
+// and folders that they come from. While something is wrong the files that were good count too: fixing may begin with
+// them.
 func (r *reloader) reload(ctx context.Context) []string {
 	files, errs := r.load()
 	sources := slices.Clone(r.named)

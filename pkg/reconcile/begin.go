@@ -73,9 +73,10 @@ func (r *Reconciler) beginAny(ctx context.Context, ref operator.Ref) (begun *rec
 	return withoutOthersStatus(ctx, l)
 }
 
-// beginUncached is about an upstream that is not in the cache. If the config selects by labels or match conditions, it may exist without
-// meeting them: only reading it shows that, and then its downstreams are unwanted. If it meets them (again), it is on its way into the cache. Marks can
-// name any namespace; upstreams in one that is not watched are someone else's.
+// beginUncached is about an upstream that is not in the cache. If the config selects by labels or match conditions, it
+// may exist without meeting them: only reading it shows that, and then its downstreams are unwanted. If it meets them
+// (again), it is on its way into the cache. Marks can name any namespace; upstreams in one that is not watched are
+// someone else's.
 func (r *Reconciler) beginUncached(ctx context.Context, ref operator.Ref) (*reconciliation, error) {
 	if r.Pipeline.HasRows() {
 		return r.beginGone(ctx, ref), nil
@@ -166,8 +167,8 @@ func isOwnDownstream(p *compile.Pipeline, up *unstructured.Unstructured) bool {
 	return false
 }
 
-// hasOurLabels reports whether an object has the constant labels of a downstream: one of these two marks may be stripped for a
-// moment.
+// hasOurLabels reports whether an object has the constant labels of a downstream: one of these two marks may be
+// stripped for a moment.
 func hasOurLabels(s *operator.Settings, up *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(s.Downstreams, func(d *operator.Downstream) bool {
 		return len(d.Selector) > 0 && d.Selector.AsSelector().Matches(labelsOf(up))
@@ -191,8 +192,8 @@ func (r *Reconciler) NoteUnknown(ref operator.Ref, err error) {
 	r.forget(ref)
 }
 
-// handleReconcileRequest starts over if someone requests a reconcile of the upstream by a new value of the annotation in
-// conventions.reconcile. Any changed annotation has the upstream rendered and reconciled.
+// handleReconcileRequest starts over if someone requests a reconcile of the upstream by a new value of the annotation
+// in conventions.reconcile. Any changed annotation has the upstream rendered and reconciled.
 func (r *reconciliation) handleReconcileRequest() {
 	if convention := r.Pipeline.Config.Conventions.Reconcile; convention != nil {
 		r.Memory.Request(r.Upstream.GetAnnotations()[convention.Annotation])

@@ -13,10 +13,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
-// Count does what Reconcile does, but counts instead of acting, and notes for IsInSync whether there is nothing to do; with cleansUp, an
-// upstream that is being deleted is finalized, and one whose deletion would lose what the config keeps gets the finalizer.
-// It returns the count and after how long to count again: because no watch shows a change, or, if failed is true, because
-// the upstream could not be counted, for which guard waits.
+// Count does what Reconcile does, but counts instead of acting, and notes for IsInSync whether there is nothing to do;
+// with cleansUp, an upstream that is being deleted is finalized, and one whose deletion would lose what the config
+// keeps gets the finalizer. It returns the count and after how long to count again: because no watch shows a change,
+// or, if failed is true, because the upstream could not be counted, for which guard waits.
 func (r *Reconciler) Count(ctx context.Context, ref operator.Ref, cleansUp bool) (c guard.Counted, after time.Duration, failed bool) {
 	r.memory.Peek(ref).ClearInSync()
 	l, err := r.beginAny(ctx, ref)
@@ -64,8 +64,8 @@ func (r *Reconciler) Count(ctx context.Context, ref operator.Ref, cleansUp bool)
 	return c, after, false
 }
 
-// heldByGuard reports whether a decision must wait for the rest of its batch, or for a confirmation, whatever its author writes meanwhile:
-// what follows from an edit and what from an input is not known apart.
+// heldByGuard reports whether a decision must wait for the rest of its batch, or for a confirmation, whatever its
+// author writes meanwhile: what follows from an edit and what from an input is not known apart.
 func (r *reconciliation) heldByGuard(ctx context.Context, d operator.Decision) bool {
 	if !r.Host.CountedByGuard(r.Ref) && !r.IsGoneRow() { // what a row that is gone leaves is counted in any case
 		return false
@@ -92,7 +92,8 @@ func resumed(s *operator.Settings, upstream *unstructured.Unstructured) (as *uns
 	return upstream, true
 }
 
-// Preview returns what Reconcile would do for one upstream; nil if there is nothing to report. It writes and remembers nothing.
+// Preview returns what Reconcile would do for one upstream; nil if there is nothing to report. It writes and remembers
+// nothing.
 func (r *Reconciler) Preview(ctx context.Context, ref operator.Ref, o preview.Options) (*preview.Finding, error) {
 	l, err := r.begin(ctx, ref)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// CreateDownstream creates an object of downstream i of an upstream and remembers that it did: so a test case begins. With forEach, name is
-// the object's. It returns the desired state, which says why nothing was created, the index of the object in it, or -1, and what the
-// upstream's status would record of the object; nil for nothing.
+// CreateDownstream creates an object of downstream i of an upstream and remembers that it did: so a test case begins.
+// With forEach, name is the object's. It returns the desired state, which says why nothing was created, the index of
+// the object in it, or -1, and what the upstream's status would record of the object; nil for nothing.
 func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unstructured, i int, name string) (*operator.Desired, int, *status.Recorded, error) {
 	l := r.newReconciliation(operator.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}, up.DeepCopy())
 	defer l.ReleaseSlot()

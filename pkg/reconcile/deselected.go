@@ -17,8 +17,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// isLeftOver reports whether an upstream that is not selected keeps its downstreams: it was not seen leaving, and its status does not say
-// that they are being removed, or said so of others, before one of them was made.
+// isLeftOver reports whether an upstream that is not selected keeps its downstreams: it was not seen leaving, and its
+// status does not say that they are being removed, or said so of others, before one of them was made.
 func (r *reconciliation) isLeftOver() bool {
 	if r.Upstream.GetDeletionTimestamp() != nil || r.Deselected.Has(r.Ref, r.Upstream.GetUID()) {
 		return false
@@ -33,8 +33,8 @@ func (r *reconciliation) isLeftOver() bool {
 	return r.Pipeline.Config.Status.Downstreams != "" && slices.ContainsFunc(r.Owned(), isNew)
 }
 
-// isOthers reports whether this operator has not written to the upstream, as the API server records it. If that cannot be read, it may be, and
-// is asked again with the next event.
+// isOthers reports whether this operator has not written to the upstream, as the API server records it. If that cannot
+// be read, it may be, and is asked again with the next event.
 func isOthers(ctx context.Context, r *reconciliation) bool {
 	up, err := r.ReadUpstream(ctx, r.Ref)
 	if err != nil {
@@ -43,8 +43,8 @@ func isOthers(ctx context.Context, r *reconciliation) bool {
 	return err != nil || !marks.HasManager(r.Pipeline.Settings, up)
 }
 
-// withoutOthersStatus reads an upstream that the cache has and whose namespace is not selected: the cache does not say who wrote its status. It
-// returns nil if there is nothing to undo.
+// withoutOthersStatus reads an upstream that the cache has and whose namespace is not selected: the cache does not say
+// who wrote its status. It returns nil if there is nothing to undo.
 func withoutOthersStatus(ctx context.Context, r *reconciliation) (*reconciliation, error) {
 	up, err := r.ReadUpstream(ctx, r.Ref)
 	if errors.Is(err, apply.ErrGone) || err == nil && up.GetUID() != r.Upstream.GetUID() {
@@ -61,8 +61,8 @@ func withoutOthersStatus(ctx context.Context, r *reconciliation) (*reconciliatio
 	return r, nil
 }
 
-// findLeftBehind enqueues the upstreams that the session before worked on and that this one does not select, to be reported once: their
-// downstreams need not be watched any more.
+// findLeftBehind enqueues the upstreams that the session before worked on and that this one does not select, to be
+// reported once: their downstreams need not be watched any more.
 func (r *Reconciler) findLeftBehind(before *Reconciler) {
 	if r.Pipeline.HasRows() {
 		return
@@ -78,8 +78,8 @@ func (r *Reconciler) findLeftBehind(before *Reconciler) {
 	}
 }
 
-// reportLeftover has the status of an upstream that is left over say so, once: without a change of the config nothing would tell. Another
-// process that uses the same conventions may select it, and then overwrites that.
+// reportLeftover has the status of an upstream that is left over say so, once: without a change of the config nothing
+// would tell. Another process that uses the same conventions may select it, and then overwrites that.
 func (r *reconciliation) reportLeftover(ctx context.Context) {
 	if !r.isLeftOver() || r.isCounting() || r.Pipeline.HasRows() || !r.Pipeline.StatusEnabled() || report.SaysLeftover(r.Pipeline.Settings, r.Upstream) ||
 		!report.SaysItIsKept(r.Pipeline.Settings, r.Upstream) && len(r.Owned()) == 0 {
@@ -96,8 +96,8 @@ func (r *reconciliation) reportLeftover(ctx context.Context) {
 	}
 }
 
-// reportDropped is reportLeftover for an upstream in a namespace that is no longer watched, and that others may look after by now. It is
-// tried once: the right to write there may be gone, too.
+// reportDropped is reportLeftover for an upstream in a namespace that is no longer watched, and that others may look
+// after by now. It is tried once: the right to write there may be gone, too.
 func (r *Reconciler) reportDropped(ctx context.Context, ref operator.Ref) error {
 	if r.isCounting() || !r.leftBehind.Take(ref) {
 		return nil

@@ -17,9 +17,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// finalize handles an upstream that is being deleted: first deletion.before, if the config has it; then the objects with the
-// upstream's owner mark in the cache, and those that its status records, are deleted or released; then the finalizer is
-// removed. For the downstreams it needs neither template nor rule.
+// finalize handles an upstream that is being deleted: first deletion.before, if the config has it; then the objects
+// with the upstream's owner mark in the cache, and those that its status records, are deleted or released; then the
+// finalizer is removed. For the downstreams it needs neither template nor rule.
 func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 	deleting := status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
 	if !r.HasFinalizer() || r.Memory.Steps.IsFinalized || r.Pipeline.Observing() {
@@ -67,8 +67,8 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 	return r.reportHeld(ctx, d)
 }
 
-// actDeletion carries out a decision, the finalizer last. It reports whether anything was done, so that deciding again may
-// bring something new.
+// actDeletion carries out a decision, the finalizer last. It reports whether anything was done, so that deciding again
+// may bring something new.
 func (r *reconciliation) actDeletion(ctx context.Context, d *operator.Decision, in operator.Input) bool {
 	if d.WaitsForBefore {
 		return d.Before.Action != operator.ActionNone && r.Act(ctx, d, in)
@@ -137,7 +137,8 @@ func (r *reconciliation) watchLagsDeletion() bool {
 	return !r.Cascades.Knows(r.Upstream.GetUID()) && r.Cache.UpstreamUID(r.Ref) == r.Upstream.GetUID()
 }
 
-// releaseHolders takes our marks off forgotten objects that are kept because of what they contain, before that loses its own.
+// releaseHolders takes our marks off forgotten objects that are kept because of what they contain, before that loses
+// its own.
 func releaseHolders(ctx context.Context, r *reconciliation, kept []operator.ForgottenObject) error {
 	for _, f := range kept {
 		t, obj, err := r.ReadForgotten(ctx, &f.Recorded)

@@ -21,8 +21,8 @@ func (r *reconciliation) isNewest() bool {
 // startOverAfter is when a reconciliation of an outdated upstream starts over, if no event comes before.
 const startOverAfter = time.Second
 
-// ensureLatest makes sure, by one request before the first write for an upstream that may be stale, that the cache has its
-// latest version. If it does not, the reconciliation starts over after the returned time.
+// ensureLatest makes sure, by one request before the first write for an upstream that may be stale, that the cache has
+// its latest version. If it does not, the reconciliation starts over after the returned time.
 func (r *reconciliation) ensureLatest(ctx context.Context, d *operator.Decision) (after time.Duration, err error) {
 	lost := r.IsInterrupted()
 	if r.Pipeline.HasRows() || r.Pipeline.Observing() || !lost && !r.mayBeCollected(d) && (r.isNewest() || !r.MayLag(r.Upstream.GetResourceVersion())) {
@@ -51,9 +51,10 @@ func (r *reconciliation) ensureLatest(ctx context.Context, d *operator.Decision)
 	return time.Millisecond, nil
 }
 
-// mayBeCollected reports whether the upstream must be read before a decision is carried out, because it may be gone. The events
-// of the garbage collector's work may come before that of the upstream's deletion: what it deleted would be created again, a
-// Job run again; and an owner reference that it removed with --cascade=orphan would, once set again, have the object deleted.
+// mayBeCollected reports whether the upstream must be read before a decision is carried out, because it may be gone.
+// The events of the garbage collector's work may come before that of the upstream's deletion: what it deleted would be
+// created again, a Job run again; and an owner reference that it removed with --cascade=orphan would, once set again,
+// have the object deleted.
 func (r *reconciliation) mayBeCollected(d *operator.Decision) bool {
 	return slices.ContainsFunc(d.Outcomes, func(o operator.Outcome) bool {
 		switch {

@@ -12,8 +12,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// noteCountedInSync is noteInSync for an upstream that guard counts: Reconcile would not even write the status. A start does not reconcile
-// such an upstream before its next event. With shards it does: the upstream may have waited for a name, which Reconcile takes back.
+// noteCountedInSync is noteInSync for an upstream that guard counts: Reconcile would not even write the status. A start
+// does not reconcile such an upstream before its next event. With shards it does: the upstream may have waited for a
+// name, which Reconcile takes back.
 func (r *reconciliation) noteCountedInSync(ctx context.Context, d operator.Decision) {
 	if r.Shards != nil || !r.onlyEventsMatter() || !isInSync(d) {
 		return
@@ -24,8 +25,8 @@ func (r *reconciliation) noteCountedInSync(ctx context.Context, d operator.Decis
 	}
 }
 
-// noteInSync notes whether there is nothing to do for the upstream until a watch shows another state of it, of its objects or of its inputs:
-// every object is as it should be, the status says so, and nothing is due later.
+// noteInSync notes whether there is nothing to do for the upstream until a watch shows another state of it, of its
+// objects or of its inputs: every object is as it should be, the status says so, and nothing is due later.
 func (r *reconciliation) noteInSync(ctx context.Context, d operator.Decision, verdict status.Verdict, after time.Duration) {
 	if after > 0 || ctx.Err() != nil || r.NoSlot || !r.onlyEventsMatter() || !isInSync(d) {
 		return
@@ -33,14 +34,16 @@ func (r *reconciliation) noteInSync(ctx context.Context, d operator.Decision, ve
 	r.Memory.NoteInSync(verdict)
 }
 
-// onlyEventsMatter reports whether the upstream needs nothing until a watch has an event. Rows and deletion.before have their own state.
+// onlyEventsMatter reports whether the upstream needs nothing until a watch has an event. Rows and deletion.before have
+// their own state.
 func (r *reconciliation) onlyEventsMatter() bool {
 	p := r.Pipeline
 	return r.Selected && !p.HasRows() && !p.OnlyDeletes && p.Before == nil &&
 		!report.Any(r.Memory.Notes.Get().Refused.Fields) && len(r.Memory.Desired().Invalid) == 0 && len(r.Unseen) == 0 && r.TrustedUntil.IsZero()
 }
 
-// isInSync reports whether all objects are in sync, or not wanted and not there, and nothing else is to be done, now or later.
+// isInSync reports whether all objects are in sync, or not wanted and not there, and nothing else is to be done, now or
+// later.
 func isInSync(d operator.Decision) bool {
 	return !d.Pending() && len(d.Leftovers) == 0 && !slices.ContainsFunc(d.Outcomes, func(o operator.Outcome) bool {
 		is := o.State == operator.StateInSync && o.Live != nil || o.State == operator.StateUnwanted && o.Live == nil

@@ -90,7 +90,8 @@ func reading(r *Reconciler, namespace, name string, spec map[string]any) (list *
 	return refs[0].List, func() { r.readers.Move(ref, refs, nil) }
 }
 
-// A change of an object wakes those whose list it was in or is in, indexed or not; one for which the expression fails wakes all.
+// A change of an object wakes those whose list it was in or is in, indexed or not; one for which the expression fails
+// wakes all.
 func TestReadersOfLists(t *testing.T) {
 	for _, matching := range []string{"object.data.team == self.spec.team", "object.data.team + '' == self.spec.team"} {
 		r := &Reconciler{Pipeline: listing(t, matching)}
@@ -137,8 +138,8 @@ func TestReadersOfLists(t *testing.T) {
 	}
 }
 
-// An expression that costs much costs no more for a thousand readers than for a few: the others are woken without it, and each of them
-// finds within a budget of its own that the list is unknown.
+// An expression that costs much costs no more for a thousand readers than for a few: the others are woken without it,
+// and each of them finds within a budget of its own that the list is unknown.
 func TestListCostIsBounded(t *testing.T) {
 	const many = 1000
 	r := &Reconciler{Pipeline: listing(t, "object.data.text.contains(self.spec.text)")} // costs much and takes no time

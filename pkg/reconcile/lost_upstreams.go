@@ -14,8 +14,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
 )
 
-// NoteDeletedWithFinalizer records the state without a deletionTimestamp in which a watch shows the end of an upstream. It is not for the state
-// that a watch showed before it was interrupted. With deletion.before, nothing is deleted that was not backed up: the objects stay.
+// NoteDeletedWithFinalizer records the state without a deletionTimestamp in which a watch shows the end of an upstream.
+// It is not for the state that a watch showed before it was interrupted. With deletion.before, nothing is deleted that
+// was not backed up: the objects stay.
 func (r *Reconciler) NoteDeletedWithFinalizer(last *unstructured.Unstructured) {
 	if r.Pipeline.Before != nil || !marks.HasFinalizer(r.Pipeline.Settings, last) {
 		return
@@ -25,8 +26,8 @@ func (r *Reconciler) NoteDeletedWithFinalizer(last *unstructured.Unstructured) {
 	r.lostUpstreams.Note(last, at.Time)
 }
 
-// cleanUpLost cleans up after the lost upstream of that name, if there is one. It returns false, and after how long to go on, if that is not
-// finished; a new upstream of the name waits for no more than one attempt.
+// cleanUpLost cleans up after the lost upstream of that name, if there is one. It returns false, and after how long to
+// go on, if that is not finished; a new upstream of the name waits for no more than one attempt.
 func (r *Reconciler) cleanUpLost(ctx context.Context, ref operator.Ref) (after time.Duration, finished bool) {
 	last := r.lostUpstreams.Get(ref, r.now())
 	if last == nil {
@@ -50,7 +51,8 @@ func (r *Reconciler) cleanUpLost(ctx context.Context, ref operator.Ref) (after t
 	return max(after, startOverAfter), false
 }
 
-// finalizeLost is the deletion of an upstream that is gone. done is true if there is nothing more to do for this process.
+// finalizeLost is the deletion of an upstream that is gone. done is true if there is nothing more to do for this
+// process.
 func (r *reconciliation) finalizeLost(ctx context.Context) (after time.Duration, done bool) {
 	defer r.ReleaseSlot()
 	r.IsGone = true

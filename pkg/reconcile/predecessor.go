@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// Inherit takes over what the session before remembers of its writes: the watches may not have shown them yet, and an object
-// whose values the API server normalizes need not be applied again. The session before has ended.
+// Inherit takes over what the session before remembers of its writes: the watches may not have shown them yet, and an
+// object whose values the API server normalizes need not be applied again. The session before has ended.
 func (r *Reconciler) Inherit(before *Reconciler) {
 	if before.Pipeline.Upstream.GVR != r.Pipeline.Upstream.GVR {
 		return
@@ -26,21 +26,23 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 	r.memory.Inherit(&before.memory, matchDownstreams(before.Pipeline, r.Pipeline))
 }
 
-// InheritLeaving takes over which upstreams an ended reconciler of the same operator saw leaving, and how they are deleted.
+// InheritLeaving takes over which upstreams an ended reconciler of the same operator saw leaving, and how they are
+// deleted.
 func (r *Reconciler) InheritLeaving(last *Reconciler) {
 	r.Deselected.Inherit(&last.Deselected, r.isLike(&last.Selection))
 	r.Cascades.Inherit(&last.Cascades)
 }
 
-// UseBaselinesOf makes the baselines of another reconciler of the same operator, which works meanwhile, count here, too; nil:
-// of none.
+// UseBaselinesOf makes the baselines of another reconciler of the same operator, which works meanwhile, count here,
+// too; nil: of none.
 func (r *Reconciler) UseBaselinesOf(old *Reconciler) {
 	if r.predecessor = (predecessor{}); old != nil && old.Pipeline.Upstream.GVR == r.Pipeline.Upstream.GVR {
 		r.predecessor = predecessor{old, matchDownstreams(old.Pipeline, r.Pipeline)}
 	}
 }
 
-// predecessorBaseline is the baseline of the object of that uid in the session which works meanwhile; nil if it has none.
+// predecessorBaseline is the baseline of the object of that uid in the session which works meanwhile; nil if it has
+// none.
 func (r *reconciliation) predecessorBaseline(i int, uid types.UID) *canonical.Sum {
 	for old, h := range r.predecessor.counterparts {
 		if h.Index != i || !h.Sees {
@@ -54,8 +56,8 @@ func (r *reconciliation) predecessorBaseline(i int, uid types.UID) *canonical.Su
 	return nil
 }
 
-// countFailing counts the upstream if the session that works meanwhile renders it, and this one does not. What its author has changed
-// since its status was written is intended.
+// countFailing counts the upstream if the session that works meanwhile renders it, and this one does not. What its
+// author has changed since its status was written is intended.
 func (r *reconciliation) countFailing(d operator.Decision, c *guard.Counted) {
 	i := slices.IndexFunc(d.Outcomes, func(o operator.Outcome) bool { return o.State == operator.StateRenderFailed })
 	if i < 0 || !r.predecessorRenders() || r.Pipeline.EditedSince(r.Upstream) {
@@ -67,8 +69,8 @@ func (r *reconciliation) countFailing(d operator.Decision, c *guard.Counted) {
 	c.Digest = canonical.Digest([]any{hex.EncodeToString(c.Digest[:]), string(o.State), o.Message})
 }
 
-// predecessorRenders reports whether the session that works meanwhile has rendered all downstreams of the upstream. A standby has
-// rendered nothing: there the status says it.
+// predecessorRenders reports whether the session that works meanwhile has rendered all downstreams of the upstream. A
+// standby has rendered nothing: there the status says it.
 func (r *reconciliation) predecessorRenders() bool {
 	if r.predecessor.Reconciler == nil {
 		return false

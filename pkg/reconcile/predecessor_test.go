@@ -8,7 +8,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// TestCascadesAreTakenOver: how an upstream is deleted is known to the next session, and what that has seen itself counts first.
+// TestCascadesAreTakenOver: how an upstream is deleted is known to the next session, and what that has seen itself
+// counts first.
 func TestCascadesAreTakenOver(t *testing.T) {
 	var before, after Reconciler
 	before.Cascades.Note("a", []string{"orphan"})

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/before"
 )
 
-// Reconcile reconciles one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns after how
-// long to reconcile again; zero means at the next event.
+// Reconcile reconciles one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns
+// after how long to reconcile again; zero means at the next event.
 func (r *Reconciler) Reconcile(ctx context.Context, ref operator.Ref) time.Duration {
 	orphans := before.Orphans{Pipeline: r.Pipeline, Cache: r.Cache, Client: r.Client, Log: r.Log, ReadUpstream: r.ReadUpstream, EnterShard: r.enterShardOf}
 	if err := orphans.Release(ctx, ref); err != nil {
@@ -85,7 +85,8 @@ func (r *reconciliation) run(ctx context.Context) time.Duration {
 	return r.finish(ctx, decision)
 }
 
-// reportAndAct is CarryOut, after the status of an upstream that is not selected: nothing finds it again once its downstreams are gone.
+// reportAndAct is CarryOut, after the status of an upstream that is not selected: nothing finds it again once its
+// downstreams are gone.
 func (r *reconciliation) reportAndAct(ctx context.Context, d *operator.Decision, in operator.Input) bool {
 	if !r.Selected {
 		r.writeUnselected(ctx, *d)

@@ -24,8 +24,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/read"
 )
 
-// Reconciler brings the downstreams of one operator to their desired state, one upstream at a time: from what a Cache shows, by
-// the requests of a client. What it remembers saves requests, and is not needed for correctness.
+// Reconciler brings the downstreams of one operator to their desired state, one upstream at a time: from what a Cache
+// shows, by the requests of a client. What it remembers saves requests, and is not needed for correctness.
 type Reconciler struct {
 	events.Operator
 	Pipeline *compile.Pipeline
@@ -69,8 +69,8 @@ type Host interface {
 	RecheckKinds()
 	// CountedByGuard reports whether guard counts an upstream before it is reconciled.
 	CountedByGuard(ref operator.Ref) bool
-	// MayProceed records what was counted of an upstream, and reports whether it may be reconciled now: if it is free, whatever
-	// happens to the others, or if that very change was confirmed.
+	// MayProceed records what was counted of an upstream, and reports whether it may be reconciled now: if it is free,
+	// whatever happens to the others, or if that very change was confirmed.
 	MayProceed(ref operator.Ref, c guard.Counted, free bool) bool
 	// GuardWaits reports whether what guard holds is counted and waits for a confirmation.
 	GuardWaits() bool
@@ -96,8 +96,8 @@ type Shards interface {
 	Of(uid types.UID) int
 	// Held are the shards for which reconciles may begin.
 	Held() []int
-	// Enter returns a context for the writes of one reconcile of a shard, which ends when the shard is lost. Whoever drains the
-	// shard waits for leave. ok is false if no reconcile of it may begin: another process may act for it.
+	// Enter returns a context for the writes of one reconcile of a shard, which ends when the shard is lost. Whoever
+	// drains the shard waits for leave. ok is false if no reconcile of it may begin: another process may act for it.
 	Enter(ctx context.Context, shard int) (acting context.Context, leave func(), ok bool)
 }
 
@@ -155,8 +155,9 @@ func (r *Reconciler) UpstreamTarget(ref operator.Ref) apply.Target {
 	return read.UpstreamTarget(r.Pipeline.Settings, ref)
 }
 
-// ReadUpstream reads an upstream from the API server. It returns apply.ErrGone if there is none, also for a name that none can have: the marks
-// of an object may name anything, and the API server's answer to such a name is not that it does not exist.
+// ReadUpstream reads an upstream from the API server. It returns apply.ErrGone if there is none, also for a name that
+// none can have: the marks of an object may name anything, and the API server's answer to such a name is not that it
+// does not exist.
 func (r *Reconciler) ReadUpstream(ctx context.Context, ref operator.Ref) (*unstructured.Unstructured, error) {
 	if !read.CanExist(r.Pipeline.Settings, ref) {
 		return nil, apply.ErrGone
@@ -164,8 +165,8 @@ func (r *Reconciler) ReadUpstream(ctx context.Context, ref operator.Ref) (*unstr
 	return r.Client.Get(ctx, r.UpstreamTarget(ref))
 }
 
-// ReadersOf lists the upstreams that read an object of input i, whether it exists or not. states are the object before and after a
-// change; of a list the upstreams are those whose list has it in one of them.
+// ReadersOf lists the upstreams that read an object of input i, whether it exists or not. states are the object before
+// and after a change; of a list the upstreams are those whose list has it in one of them.
 func (r *Reconciler) ReadersOf(i int, states []observe.Input) []operator.Ref {
 	return r.readers.Of(r.Pipeline.Inputs[i], states)
 }

@@ -67,8 +67,8 @@ func (r *Reconciler) forgetGone(ref operator.Ref) {
 	r.forget(ref)
 }
 
-// forget forgets what was done for an upstream. What the watch has shown of its deletion stays until the upstream is gone: the watch does
-// not show it again.
+// forget forgets what was done for an upstream. What the watch has shown of its deletion stays until the upstream is
+// gone: the watch does not show it again.
 func (r *Reconciler) forget(ref operator.Ref) {
 	if rec := r.memory.Peek(ref); rec != nil {
 		r.tally().Forget(rec)

@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
 )
 
-// Rehearse decides what Reconcile would do, and counts it in the metrics of states, but does nothing: for a cluster that another
-// one is active for. What is being deleted, or is no longer selected, is left to that one.
+// Rehearse decides what Reconcile would do, and counts it in the metrics of states, but does nothing: for a cluster
+// that another one is active for. What is being deleted, or is no longer selected, is left to that one.
 func (r *Reconciler) Rehearse(ctx context.Context, ref operator.Ref) time.Duration {
 	if r.Cache.UpstreamUID(ref) == "" {
 		return r.StandBy(ctx, ref)
@@ -44,8 +44,8 @@ func (r *Reconciler) Rehearse(ctx context.Context, ref operator.Ref) time.Durati
 // standByWait bounds a read in StandBy, since nobody acts before it is done.
 const standByWait = 5 * time.Second
 
-// StandBy forgets an upstream that was seen leaving, once it is gone or the leader has cleaned up after it. It writes nothing:
-// the next leader finds again what is to be done. It returns after how long to check again.
+// StandBy forgets an upstream that was seen leaving, once it is gone or the leader has cleaned up after it. It writes
+// nothing: the next leader finds again what is to be done. It returns after how long to check again.
 func (r *Reconciler) StandBy(ctx context.Context, ref operator.Ref) time.Duration {
 	if !r.Deselected.Some(ref) || r.Cache.UpstreamUID(ref) != "" {
 		return 0

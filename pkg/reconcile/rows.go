@@ -11,8 +11,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 )
 
-// beginGone is about a row that the query does not return: nil if it has no objects, or if it was never seen leaving. Then its
-// objects are those of another process, or of rows that were gone before this one started and are yet to be counted.
+// beginGone is about a row that the query does not return: nil if it has no objects, or if it was never seen leaving.
+// Then its objects are those of another process, or of rows that were gone before this one started and are yet to be
+// counted.
 func (r *Reconciler) beginGone(ctx context.Context, ref operator.Ref) *reconciliation {
 	l := r.newReconciliation(ref, r.Pipeline.Row(ref.Name, nil))
 	switch {

@@ -20,8 +20,9 @@ func (r *reconciliation) hold(ctx context.Context) time.Duration {
 	return attempt.MinNonZero(r.Save(ctx), r.NextForUpstream())
 }
 
-// awaitDeletion is what a session that only deletes does for an upstream that is not being deleted: it gets the finalizer if its deletion
-// would lose something. It is checked again at an event, or now and then if it lacks the label of the watch.
+// awaitDeletion is what a session that only deletes does for an upstream that is not being deleted: it gets the
+// finalizer if its deletion would lose something. It is checked again at an event, or now and then if it lacks the
+// label of the watch.
 func (r *reconciliation) awaitDeletion(ctx context.Context) time.Duration {
 	after := r.Save(ctx)
 	if r.Cache.UpstreamUID(r.Ref) != "" {

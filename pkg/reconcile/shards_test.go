@@ -28,8 +28,8 @@ func (lostShard) Enter(ctx context.Context, _ int) (context.Context, func(), boo
 	return ctx, func() {}, false
 }
 
-// TestLostWhileAReconcileBegins: a shard may be forgotten while a reconcile reads its inputs and is about to enter it. The two do not race,
-// and nothing is left of the upstream, whichever comes first.
+// TestLostWhileAReconcileBegins: a shard may be forgotten while a reconcile reads its inputs and is about to enter it.
+// The two do not race, and nothing is left of the upstream, whichever comes first.
 func TestLostWhileAReconcileBegins(t *testing.T) {
 	r := &Reconciler{Pipeline: listing(t, "object.data.team == self.spec.team"), Cache: noInputs{}, Shards: lostShard{}}
 	ref := operator.Ref{Namespace: "a", Name: "red"}
@@ -57,7 +57,8 @@ func TestLostWhileAReconcileBegins(t *testing.T) {
 	}
 }
 
-// What the list of a shard has shown of a deletion is still known when the shard may be entered, though a reconcile began before.
+// What the list of a shard has shown of a deletion is still known when the shard may be entered, though a reconcile
+// began before.
 func TestDeletionIsKnownOnceItsShardMayBeEntered(t *testing.T) {
 	up := &unstructured.Unstructured{Object: map[string]any{}}
 	up.SetNamespace("a")

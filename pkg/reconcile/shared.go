@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
 )
 
-// reportShared reports an object of such an upstream: the first in the log and by an event of the operator, and each upstream
-// in the metric.
+// reportShared reports an object of such an upstream: the first in the log and by an event of the operator, and each
+// upstream in the metric.
 func (r *Reconciler) reportShared(object types.UID, upstream string) {
 	if !r.shared.Note(r.Name, object, upstream) {
 		return

@@ -5,13 +5,13 @@ import "slices"
 // Masked replaces a value in a document that must not be shown.
 const Masked = "(masked)"
 
-// plainMetadata are the metadata fields that never contain values. Annotations are not among them: kubectl copies whole objects
-// there.
+// plainMetadata are the metadata fields that never contain values. Annotations are not among them: kubectl copies whole
+// objects there.
 var plainMetadata = []string{"name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp", "ownerReferences",
 	"finalizers"}
 
-// HoldsValues reports whether the field at a path, in a Secret or an object rendered from one, can be or contain a value. The
-// status cannot: the object's own controller writes it.
+// HoldsValues reports whether the field at a path, in a Secret or an object rendered from one, can be or contain a
+// value. The status cannot: the object's own controller writes it.
 func HoldsValues(path []string) bool {
 	switch {
 	case len(path) == 0:
@@ -22,8 +22,8 @@ func HoldsValues(path []string) bool {
 	return !slices.Contains([]string{"apiVersion", "kind", "type", "immutable", "status"}, path[0])
 }
 
-// Document returns a copy of a document with the possible values of a Secret masked, and keys that may be values too. If w is
-// nil, nothing is masked.
+// Document returns a copy of a document with the possible values of a Secret masked, and keys that may be values too.
+// If w is nil, nothing is masked.
 func (w Words) Document(doc map[string]any) map[string]any {
 	if w == nil || doc == nil {
 		return doc

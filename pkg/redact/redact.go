@@ -12,7 +12,8 @@ import (
 // Hidden replaces a value in a message that must not be shown.
 const Hidden = "…"
 
-// Redactor is an error that also has a text without values: the place, the rule, the function and the kind of the problem.
+// Redactor is an error that also has a text without values: the place, the rule, the function and the kind of the
+// problem.
 type Redactor interface {
 	error
 	// Redacted returns the text without values.
@@ -31,8 +32,8 @@ func Text(err error, otherwise string) string {
 // NotQuoted replaces an error of unknown origin.
 const NotQuoted = "the error is not shown, because it may quote a value of a Secret"
 
-// Errorf is fmt.Errorf that also makes a text without values: it keeps the arguments of %s, which must be fixed words or names
-// of types, uses the redacted text of an error for %w, and hides the arguments of all other verbs.
+// Errorf is fmt.Errorf that also makes a text without values: it keeps the arguments of %s, which must be fixed words
+// or names of types, uses the redacted text of an error for %w, and hides the arguments of all other verbs.
 func Errorf(format string, args ...any) error {
 	return &problem{error: fmt.Errorf(format, args...), redacted: Sprintf(format, args...)}
 }
@@ -119,8 +120,8 @@ var word = regexp.MustCompile(`[A-Za-z0-9_$][A-Za-z0-9_$/-]*`)
 // index matches the index of a list item.
 var index = regexp.MustCompile(`^[0-9]{1,3}$`)
 
-// Path returns the path of a field up to the first key that is neither a known word nor a number, because it may be a value. If
-// w is nil, it returns the whole path.
+// Path returns the path of a field up to the first key that is neither a known word nor a number, because it may be a
+// value. If w is nil, it returns the whole path.
 func (w Words) Path(path string) string {
 	if w == nil {
 		return path

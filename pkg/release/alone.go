@@ -25,8 +25,8 @@ type Alone struct {
 	Deployment string
 }
 
-// Work is the work of release. It writes by cfg; mayWrite reports whether a write that was held back may be sent after all,
-// and is nil where none is held back.
+// Work is the work of release. It writes by cfg; mayWrite reports whether a write that was held back may be sent after
+// all, and is nil where none is held back.
 type Work func(ctx context.Context, cfg *rest.Config, mayWrite func(context.Context) bool) error
 
 // During has work done while nobody else writes; at once where no Lease is named. Messages go to w.

@@ -16,8 +16,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
-// beforeObjects takes the finalizer off the objects of deletion.before, which have it too: what was made for an upstream in
-// namespace, where it is given.
+// beforeObjects takes the finalizer off the objects of deletion.before, which have it too: what was made for an
+// upstream in namespace, where it is given.
 func (r *Releaser) beforeObjects(ctx context.Context, f *load.File, client *apply.Client, namespace string) error {
 	if !HasBefore(f) {
 		return nil

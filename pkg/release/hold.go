@@ -21,8 +21,8 @@ type hold struct {
 	holder string // who was waited for last; not to be read while an election runs
 }
 
-// newHold prepares to take a Lease. It writes to w whom it waits for. Its timings are the defaults of `corollary run`; how long
-// another's hold is good, that one says itself.
+// newHold prepares to take a Lease. It writes to w whom it waits for. Its timings are the defaults of `corollary run`;
+// how long another's hold is good, that one says itself.
 func newHold(cfg *rest.Config, namespace, name string, w io.Writer) (*hold, error) {
 	h := &hold{lease: namespace + "/" + name}
 	var err error
@@ -39,8 +39,8 @@ func newHold(cfg *rest.Config, namespace, name string, w io.Writer) (*hold, erro
 	return h, nil
 }
 
-// during waits for the Lease, has work done while it holds it, and lets go of it when work has ended: not before, be it that
-// ctx is done, which ends work, or that the Lease is lost, which ends it too.
+// during waits for the Lease, has work done while it holds it, and lets go of it when work has ended: not before, be it
+// that ctx is done, which ends work, or that the Lease is lost, which ends it too.
 func (h *hold) during(ctx context.Context, work func(context.Context) error) error {
 	begun := false
 	err := h.Run(ctx, func(ctx context.Context) error {

@@ -18,8 +18,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pages"
 )
 
-// orphans takes the owner references off what a changed config keeps (deletionPolicy: Orphan): without an operator, the garbage collector
-// would delete it with its upstream. Objects of a kind of which other downstreams are not kept are only named.
+// orphans takes the owner references off what a changed config keeps (deletionPolicy: Orphan): without an operator, the
+// garbage collector would delete it with its upstream. Objects of a kind of which other downstreams are not kept are
+// only named.
 func (r *Releaser) orphans(ctx context.Context, f *load.File, client *apply.Client, namespaces []string) error {
 	type place struct {
 		schema.GroupVersionKind
@@ -60,8 +61,8 @@ func (r *Releaser) orphans(ctx context.Context, f *load.File, client *apply.Clie
 	return nil
 }
 
-// namespacesOf are those of the namespaces in which objects of a downstream may be and have an owner reference: the upstream's own, of a
-// cluster-scoped one any; "" for all.
+// namespacesOf are those of the namespaces in which objects of a downstream may be and have an owner reference: the
+// upstream's own, of a cluster-scoped one any; "" for all.
 func namespacesOf(d *config.Downstream, kind *kinds.Kind, watched []string) (list []string) {
 	switch {
 	case !kind.Namespaced:

@@ -1,4 +1,5 @@
-// Package release takes the finalizers of an operator off its upstreams, while no process runs that would put them on again.
+// Package release takes the finalizers of an operator off its upstreams, while no process runs that would put them on
+// again.
 package release
 
 import (
@@ -47,8 +48,8 @@ type Releaser struct {
 }
 
 // Operator releases the upstreams of one config, in one namespace where it is given. It needs only watch and
-// conventions of the config. Label selectors do not count: an upstream that is no longer selected may have the finalizer
-// still.
+// conventions of the config. Label selectors do not count: an upstream that is no longer selected may have the
+// finalizer still.
 func (r *Releaser) Operator(ctx context.Context, f *load.File, namespace string) error {
 	watch := f.Watch
 	if len(f.Conventions.Finalizers()) == 0 {

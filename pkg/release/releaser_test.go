@@ -17,8 +17,8 @@ type answers struct{ err error }
 
 func (a answers) Kind(schema.GroupVersionKind) (*kinds.Kind, error) { return nil, a.err }
 
-// Before an uninstall, a kind that is gone has no upstreams to release. One that is only not served has: nothing would ever take
-// the finalizer off them.
+// Before an uninstall, a kind that is gone has no upstreams to release. One that is only not served has: nothing would
+// ever take the finalizer off them.
 func TestReleaseOfKindsThatAreNotServed(t *testing.T) {
 	t.Parallel()
 	f := &load.File{}

@@ -8,8 +8,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
-// Usable separates the errors that loading found: those that keep a finalizer from being found, and those that do not matter, since a
-// broken rule or template must hold nobody up.
+// Usable separates the errors that loading found: those that keep a finalizer from being found, and those that do not
+// matter, since a broken rule or template must hold nobody up.
 func Usable(files []*load.File, problems config.Errors) (failed []error, ignored config.Errors) {
 	for _, e := range problems {
 		if hidesFinalizer(files, e) {

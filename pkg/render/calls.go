@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// call checks a call: that the function exists, and its arguments as far as they are known. given is the number of arguments,
-// including the one from the pipe.
+// call checks a call: that the function exists, and its arguments as far as they are known. given is the number of
+// arguments, including the one from the pipe.
 func (c *compiler) call(cmd *parse.CommandNode, name string, given int) {
 	if reason, fix, no := functions.Refused(name); no {
 		c.errorf(cmd.Pos, fix, "the function %s is not available: %s", name, reason)

@@ -19,13 +19,14 @@ type Template struct {
 	*program.Template
 	// Holes are in the order of the template, to show where structure can enter. A text has none.
 	Holes []holes.Hole
-	// Fields are those near the root of the document, outside lists, that are known without an upstream. A field with several possible
-	// values is listed once for each.
+	// Fields are those near the root of the document, outside lists, that are known without an upstream. A field with
+	// several possible values is listed once for each.
 	Fields []holes.Field
 }
 
-// Compile parses a template for a document. It returns a *parsing.Error, or parsing.Errors for several, with everything that is known
-// without an upstream: unknown functions, functions whose result is not always the same, YAML that is invalid on every path.
+// Compile parses a template for a document. It returns a *parsing.Error, or parsing.Errors for several, with everything
+// that is known without an upstream: unknown functions, functions whose result is not always the same, YAML that is
+// invalid on every path.
 func Compile(text string, o Options) (*Template, error) {
 	c, err := compile(text, o, false)
 	if err != nil {
@@ -47,7 +48,8 @@ func Compile(text string, o Options) (*Template, error) {
 	return c.done(found)
 }
 
-// CompileText parses a template for a text, such as the value of a label. Errors are as in Compile; there is no YAML in it.
+// CompileText parses a template for a text, such as the value of a label. Errors are as in Compile; there is no YAML in
+// it.
 func CompileText(text string, o Options) (*Template, error) {
 	c, err := compile(text, o, true)
 	if err != nil {

@@ -29,8 +29,8 @@ var specialStrings = []string{
 	"$x", "</script>", "__proto__",
 }
 
-// holeTemplates are templates with a string in every kind of place. The result for any string must be the result for the word
-// HOLE with the word replaced: the same structure, and the string unchanged.
+// holeTemplates are templates with a string in every kind of place. The result for any string must be the result for
+// the word HOLE with the word replaced: the same structure, and the string unchanged.
 var holeTemplates = map[string]string{
 	"plain":             "a: {{ .v }}",
 	"plain, trimmed":    "a: {{/* */ -}}   {{ .v -}}  \n",

@@ -20,8 +20,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
-// A rendering is limited by its total allocations, which exceed what it uses at any time; its time has a very generous limit,
-// because the machine may be busy.
+// A rendering is limited by its total allocations, which exceed what it uses at any time; its time has a very generous
+// limit, because the machine may be busy.
 const (
 	mostAllocated = 96 << 20
 	mostTime      = time.Minute

@@ -13,8 +13,8 @@ type Options struct {
 	parsing.Delimiters
 	// Items means that the template is executed for each item of a list: `item` can be used.
 	Items bool
-	// Lists are the inputs that are lists, and the keys of downstreams with several objects: for these InputReads returns what
-	// is read of their objects.
+	// Lists are the inputs that are lists, and the keys of downstreams with several objects: for these InputReads returns
+	// what is read of their objects.
 	Lists []string
 	// Probed, if not nil, is called for the document of each path through the conditions that Compile probes.
 	Probed func(*holes.Document)

@@ -2,6 +2,6 @@
 
 package render
 
-// allocationFactor: under the race detector a sync.Pool drops a quarter of its items, so that package regexp allocates its
-// machines again and again.
+// allocationFactor: under the race detector a sync.Pool drops a quarter of its items, so that package regexp allocates
+// its machines again and again.
 const allocationFactor = 16

@@ -73,8 +73,8 @@ func (c *compiler) statement(n parse.Node) {
 	}
 }
 
-// countSteps returns a call that counts the steps of a list of nodes, whatever branches are taken. The bodies of loops are counted
-// separately.
+// countSteps returns a call that counts the steps of a list of nodes, whatever branches are taken. The bodies of loops
+// are counted separately.
 func (c *compiler) countSteps(name string, pos parse.Pos, l *parse.ListNode) *parse.ActionNode {
 	id, s := c.newSite(pos, "")
 	s.Weight = 2 + weight(l)
@@ -161,8 +161,8 @@ func (c *compiler) pipe(p *parse.PipeNode) {
 	p.Cmds = c.commands(p.Cmds)
 }
 
-// commands rewrites the commands of a pipeline: fields are read by a function that treats a missing map as empty, and what must
-// not be null is checked where its name is known.
+// commands rewrites the commands of a pipeline: fields are read by a function that treats a missing map as empty, and
+// what must not be null is checked where its name is known.
 func (c *compiler) commands(cmds []*parse.CommandNode) []*parse.CommandNode {
 	var out []*parse.CommandNode
 	text := ""
@@ -225,8 +225,8 @@ func (c *compiler) newSite(pos parse.Pos, text string) (int, *program.Site) {
 	return len(c.Sites) - 1, &c.Sites[len(c.Sites)-1]
 }
 
-// callNode returns a call of one of the rewrite's functions for a site. Each site has a function of its own: passing its number
-// as an argument would make every call slower.
+// callNode returns a call of one of the rewrite's functions for a site. Each site has a function of its own: passing
+// its number as an argument would make every call slower.
 func (c *compiler) callNode(name string, id int, pos parse.Pos, args ...parse.Node) *parse.CommandNode {
 	own := name + strconv.Itoa(id)
 	c.Calls = append(c.Calls, program.Call{Name: own, Function: name, Site: id})

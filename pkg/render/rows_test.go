@@ -58,9 +58,9 @@ var results = map[string]func(t *testing.T, template string, o Options) string{
 	"helpers_reads": ofTemplate(showReads), "hostile": ofHostile,
 }
 
-// TestRows: each section of testdata/rows/*.txtar is a row. Its name is what it is about, and why; its text is a template and, below =>,
-// its result for the upstream above. The sections define and helpers belong to all rows of their file. A first line `# item: YAML` is the
-// item.
+// TestRows: each section of testdata/rows/*.txtar is a row. Its name is what it is about, and why; its text is a
+// template and, below =>, its result for the upstream above. The sections define and helpers belong to all rows of
+// their file. A first line `# item: YAML` is the item.
 func TestRows(t *testing.T) {
 	golden.Cases(t, "testdata/rows/*.txtar", func(t *testing.T, c *golden.Case) {
 		result, seen := results[strings.TrimPrefix(t.Name(), "TestRows/")], map[string]bool{"define": true, "helpers": true}

@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/render/program"
 )
 
-// TestStructureEntersOnlyAtListedHoles makes templates with random branches around random holes and executes them for upstreams
-// with maps and lists everywhere: none may get through a hole that is listed as text.
+// TestStructureEntersOnlyAtListedHoles makes templates with random branches around random holes and executes them for
+// upstreams with maps and lists everywhere: none may get through a hole that is listed as text.
 func TestStructureEntersOnlyAtListedHoles(t *testing.T) {
 	const rounds = 4000
 	compiled, entered, refused := 0, 0, 0

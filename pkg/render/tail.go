@@ -112,8 +112,8 @@ func (c *compiler) stages(stages []*parse.CommandNode) []*parse.CommandNode {
 	return out
 }
 
-// flatten rewrites a pipeline so that each function takes its text from the previous one: `nindent 4 (toYaml .x)` becomes `.x |
-// toYaml | nindent 4`.
+// flatten rewrites a pipeline so that each function takes its text from the previous one: `nindent 4 (toYaml .x)`
+// becomes `.x | toYaml | nindent 4`.
 func flatten(cmds []*parse.CommandNode) []*parse.CommandNode {
 	first := cmds[0]
 	name := parsing.Function(first)

@@ -19,24 +19,26 @@ const (
 	CostPerObject = celconfig.RuntimeCELCostBudget
 )
 
-// Budget limits the evaluations for one object, in cost and in time. It is not safe for concurrent use. A nil *Budget limits
-// each evaluation separately.
+// Budget limits the evaluations for one object, in cost and in time. It is not safe for concurrent use. A nil *Budget
+// limits each evaluation separately.
 type Budget struct {
 	// ctx is a field, against custom, because a Budget exists exactly as long as the call whose context it is.
 	ctx  context.Context
 	left uint64
-	// until is the deadline of evaluations with loops: the library needs time quadratic in the length of a list to compute the
-	// cost.
+	// until is the deadline of evaluations with loops: the library needs time quadratic in the length of a list to compute
+	// the cost.
 	until   time.Time
 	expired bool
 }
 
 var tooLong = fmt.Sprintf("it takes longer than %s: make it look at less", MaxTime)
 
-// ErrTime means that an evaluation takes too long. It says as much about the machine as about the object: a retry may succeed.
+// ErrTime means that an evaluation takes too long. It says as much about the machine as about the object: a retry may
+// succeed.
 var ErrTime = errors.New("evaluating takes too long")
 
-// MaxTime limits the time of all evaluations for one object, on a busy machine. Only tests change it, before anything is evaluated.
+// MaxTime limits the time of all evaluations for one object, on a busy machine. Only tests change it, before anything
+// is evaluated.
 var MaxTime = 5 * time.Second
 
 // NewBudget returns a Budget of CostPerObject. Evaluations end when the context is done.
@@ -47,7 +49,8 @@ func NewBudget(ctx context.Context) *Budget {
 // Left returns the remaining cost.
 func (b *Budget) Left() uint64 { return b.left }
 
-// Expired reports whether an evaluation ended with ErrTime. Whoever uses a default in place of its result must ask again later.
+// Expired reports whether an evaluation ended with ErrTime. Whoever uses a default in place of its result must ask
+// again later.
 func (b *Budget) Expired() bool { return b.expired }
 
 // spend subtracts the cost of an evaluation and reports whether enough was left.

@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/must"
 )
 
-// TestCompileErrors runs the archives in testdata/compile: each file "expr.N" has an expression, and "want.N" its error or
-// "ok". The first line of the comment is "typed" or "untyped", then the scope, then the result type.
+// TestCompileErrors runs the archives in testdata/compile: each file "expr.N" has an expression, and "want.N" its error
+// or "ok". The first line of the comment is "typed" or "untyped", then the scope, then the result type.
 func TestCompileErrors(t *testing.T) {
 	all := envs(t)
 	golden.Cases(t, "testdata/compile/*.txtar", func(t *testing.T, c *golden.Case) {

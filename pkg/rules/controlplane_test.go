@@ -52,7 +52,8 @@ func definition(t *testing.T, group string, given []Validation) string {
 	return string(crd)
 }
 
-// bound limits lists, maps and strings: the API server estimates the worst-case cost of rules, and refuses expensive ones.
+// bound limits lists, maps and strings: the API server estimates the worst-case cost of rules, and refuses expensive
+// ones.
 func bound(s map[string]any) {
 	switch s["type"] {
 	case "array":

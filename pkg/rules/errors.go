@@ -30,8 +30,8 @@ func (e *CompileError) Error() string {
 type Cause int
 
 const (
-	// CauseValue means that the expression does not fit the object: a missing field, a value of another type, an overflow. A
-	// retry gives the same error until the object changes.
+	// CauseValue means that the expression does not fit the object: a missing field, a value of another type, an overflow.
+	// A retry gives the same error until the object changes.
 	CauseValue Cause = iota
 	// CauseCost means that the expression exceeded CostPerCall, or the Budget.
 	CauseCost

@@ -124,9 +124,9 @@ func big() map[string]any {
 	return map[string]any{"spec": map[string]any{"list": list, "text": strings.Repeat("a", 100_000)}}
 }
 
-// long iterates over the list for each of its items. expensive also searches a text, which has a high cost and takes no time:
-// with loops alone it would take seconds to reach the limit, a minute with the race detector. TestBudget checks the cost of
-// loops.
+// long iterates over the list for each of its items. expensive also searches a text, which has a high cost and takes no
+// time: with loops alone it would take seconds to reach the limit, a minute with the race detector. TestBudget checks
+// the cost of loops.
 const (
 	long      = "self.spec.list.all(a, self.spec.list.all(b, a + b >= 0))"
 	expensive = "self.spec.list.all(a, self.spec.list.all(b, !self.spec.text.contains('b')))"

@@ -16,8 +16,8 @@ var passing = []string{
 	"optional.none", "size",
 }
 
-// ComputesFloats reports whether the expression does anything with floating-point numbers, or with values that may be such, except to pass
-// them on: then tries alone do not show that a value comes back.
+// ComputesFloats reports whether the expression does anything with floating-point numbers, or with values that may be
+// such, except to pass them on: then tries alone do not show that a value comes back.
 func (p *Program) ComputesFloats() bool { return p.floats }
 
 func computesFloats(tree *ast.AST) (found bool) {

@@ -88,8 +88,8 @@ func (s *scope) nodeOfVariable(name string) *schema.Node {
 	return schema.Unknown
 }
 
-// Schema returns the schema of the items if the program was compiled by Items, or of the value if it was compiled by Variable;
-// nil if unknown.
+// Schema returns the schema of the items if the program was compiled by Items, or of the value if it was compiled by
+// Variable; nil if unknown.
 func (p *Program) Schema() *spec.Schema {
 	if p.items == nil || p.items == schema.Unknown {
 		return nil

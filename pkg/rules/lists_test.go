@@ -38,8 +38,8 @@ func TestReadsOfLists(t *testing.T) {
 	})
 }
 
-// TestMatching: an equality of a text of the object and one of the upstream is found among the operands of &&. The variables of the scope
-// have types; it has no inputs.
+// TestMatching: an equality of a text of the object and one of the upstream is found among the operands of &&. The
+// variables of the scope have types; it has no inputs.
 func TestMatching(t *testing.T) {
 	golden.Table(t, "testdata/matching.txt", func(t *testing.T, input string) string {
 		list, expr, _ := strings.Cut(input, ": ")

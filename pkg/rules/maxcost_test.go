@@ -43,7 +43,8 @@ func largest(n int, letter string) map[string]any {
 	return map[string]any{"spec": map[string]any{"t": text, "l": list, "m": member, "o": items, "n": int64(n)}}
 }
 
-// What an evaluation costs is never more than the estimate: for each function whose cost depends on sizes, with objects at the bounds.
+// What an evaluation costs is never more than the estimate: for each function whose cost depends on sizes, with objects
+// at the bounds.
 func TestMaxCostIsABound(t *testing.T) {
 	t.Parallel()
 	expressions := must.Get(os.ReadFile("testdata/maxcost.txt")).In(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// typeError converts the first of the type checker's errors to a readable one. The use of oldSelf comes first, because then
-// nothing else needs fixing. The expression at the position of the error shows what is wrong.
+// typeError converts the first of the type checker's errors to a readable one. The use of oldSelf comes first, because
+// then nothing else needs fixing. The expression at the position of the error shows what is wrong.
 func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *CompileError {
 	nodes := map[int64]ast.Expr{}
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) { nodes[e.ID()] = e }))
@@ -55,7 +55,8 @@ func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *Compil
 	return problem
 }
 
-// oneType says how to write a map or list whose parts have different types; empty if the expression is not a part of one.
+// oneType says how to write a map or list whose parts have different types; empty if the expression is not a part of
+// one.
 func oneType(tree *ast.AST, at ast.Expr) (fix string) {
 	say := func(what string, parts []ast.Expr) {
 		if !slices.ContainsFunc(parts, func(e ast.Expr) bool { return e.ID() == at.ID() }) {
@@ -120,7 +121,8 @@ var plainText = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(-[A-Za-z0-9]+)*$`)
 // fieldsOfAll are fields at the root of any object: an expression that begins with one lacks its variable.
 var fieldsOfAll = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "spec": true, "status": true, "data": true}
 
-// unknownField describes a field that the object does not have. It does not change the problem if the field is not the cause.
+// unknownField describes a field that the object does not have. It does not change the problem if the field is not the
+// cause.
 func (s *scope) unknownField(problem *CompileError, place, field string) {
 	typeName, has := s.provider.lacking(field)
 	if typeName == "" {
@@ -168,8 +170,8 @@ func further(place, step string) string {
 	return place + step
 }
 
-// placeOfVariable returns the path of a variable. For a variable of a macro it is the path of the items, or empty if several
-// macros declare that name.
+// placeOfVariable returns the path of a variable. For a variable of a macro it is the path of the items, or empty if
+// several macros declare that name.
 func placeOfVariable(tree *ast.AST, name string) string {
 	var ranges []ast.Expr
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -267,8 +269,8 @@ func Readable(message string) string {
 		"found no matching overload for ", "", " applied to ", " does not take ").Replace(text)
 }
 
-// distance returns the number of characters between a position in the expression and the name of the field: a selection has the
-// position of its dot, has() that of its parenthesis. It is 0 if the name is on another line.
+// distance returns the number of characters between a position in the expression and the name of the field: a selection
+// has the position of its dot, has() that of its parenthesis. It is 0 if the name is on another line.
 func distance(expr string, at common.Location, field string) int {
 	lines := strings.Split(expr, "\n")
 	if at.Line() < 1 || at.Line() > len(lines) {

@@ -62,8 +62,9 @@ func (p *Program) Literals() []any { return p.literals }
 // expressions, and for those that fail.
 func (p *Program) Constant() (value any, ok bool) { return p.constant, p.isConstant }
 
-// Eval evaluates the expression. The result is a bool or string for a Program of Bool or String; for one of Any it is a new
-// JSON value, with timestamps, durations and quantities as text, bytes as base64 and an empty optional as nil. The error is an
+// Eval evaluates the expression. The result is a bool or string for a Program of Bool or String; for one of Any it is a
+// new JSON value, with timestamps, durations and quantities as text, bytes as base64 and an empty optional as nil. The
+// error is an
 // *EvalError.
 func (p *Program) Eval(vars Vars, b *Budget) (any, error) {
 	if p.isConstant && (p.wants == wantBool || p.wants == wantString) {
@@ -172,9 +173,10 @@ func (p *Program) explain(err error) *EvalError {
 	return failure
 }
 
-// Reads returns what the expression can read of a variable (self, downstream, downstreams): sorted paths of fields, with everything
-// below them. whole means that it may read anything. Names are not escaped; for downstreams the first one is the downstream's name.
-// An object that is cut down to these paths by Prune gives the same result or error as the whole object.
+// Reads returns what the expression can read of a variable (self, downstream, downstreams): sorted paths of fields,
+// with everything below them. whole means that it may read anything. Names are not escaped; for downstreams the first
+// one is the downstream's name. An object that is cut down to these paths by Prune gives the same result or error as
+// the whole object.
 func (p *Program) Reads(variable string) (paths [][]string, whole bool) {
 	r := p.reads[variable]
 	return r.paths, r.whole

@@ -18,8 +18,9 @@ type readSet struct {
 	whole bool
 }
 
-// Prune returns the object cut down to the paths; it shares their values. Maps on the way to a path stay even if they become
-// empty, and other values stay as they are: has(self.spec.tag) is an error without a spec, but false with an empty one.
+// Prune returns the object cut down to the paths; it shares their values. Maps on the way to a path stay even if they
+// become empty, and other values stay as they are: has(self.spec.tag) is an error without a spec, but false with an
+// empty one.
 func Prune(obj map[string]any, paths [][]string) map[string]any {
 	kept := map[string]any{}
 	below := map[string][][]string{}
@@ -206,8 +207,8 @@ func (w *readWalker) extend(operand ast.Expr, name string) (c chain, ok bool) {
 	return c, true
 }
 
-// fieldName returns the real name of a selected field: names of an object's fields are escaped, keys of a map are not. If the
-// type is unknown, ok is false unless both are the same.
+// fieldName returns the real name of a selected field: names of an object's fields are escaped, keys of a map are not.
+// If the type is unknown, ok is false unless both are the same.
 func (w *readWalker) fieldName(operand ast.Expr, name string) (string, bool) {
 	if !strings.Contains(name, "__") {
 		return name, true

@@ -19,8 +19,8 @@ func (w *readWalker) isList(c chain) bool {
 	return ok
 }
 
-// objects returns the chain of an object if the expression is a list input, or a filter of one, and walks what finding the list
-// reads. For any other expression it returns nil and walks nothing.
+// objects returns the chain of an object if the expression is a list input, or a filter of one, and walks what finding
+// the list reads. For any other expression it returns nil and walks nothing.
 func (w *readWalker) objects(e ast.Expr) *chain {
 	if list, ok := w.chain(e); ok && w.isList(list) {
 		w.found[varInputs] = append(w.found[varInputs], append(slices.Clip(list.path), "metadata", "name")) // every list has it
@@ -50,8 +50,8 @@ func (w *readWalker) isByName(c chain) bool {
 	return c.root == varDownstreams && len(c.path) == 1 && !c.closed && w.several[c.path[0]]
 }
 
-// downstreamNames reports whether an expression is such a downstream, of which only the names of the objects are needed, and notes
-// what gives them.
+// downstreamNames reports whether an expression is such a downstream, of which only the names of the objects are
+// needed, and notes what gives them.
 func (w *readWalker) downstreamNames(e ast.Expr) bool {
 	c, ok := w.chain(e)
 	if !ok || !w.isByName(c) {
@@ -93,8 +93,8 @@ func isIdent(e ast.Expr, name string) bool { return e.Kind() == ast.IdentKind &&
 // Equality is a field of object and a field of self that must be equal for an expression to be true.
 type Equality struct{ Object, Self []string }
 
-// Equality returns such a pair of fields that are texts if present, or nil if the expression has none. It is for the scope
-// Matching.
+// Equality returns such a pair of fields that are texts if present, or nil if the expression has none. It is for the
+// scope Matching.
 func (p *Program) Equality() *Equality { return p.equal }
 
 // equalPaths looks for a field of object == a field of self among the operands of &&.
@@ -131,8 +131,8 @@ func equalPaths(tree *ast.AST) *Equality {
 	return find(tree.Expr())
 }
 
-// mayBeText reports whether CEL compares an expression as text if JSON has text there: a timestamp or duration is not compared
-// as text.
+// mayBeText reports whether CEL compares an expression as text if JSON has text there: a timestamp or duration is not
+// compared as text.
 func mayBeText(tree *ast.AST, e ast.Expr) bool {
 	t := tree.GetType(e.ID())
 	if t != nil && IsOptional(t) {

@@ -60,7 +60,8 @@ func TestReadsOfDownstreams(t *testing.T) {
 	must.Same(t, "", readsText(p.Reads("self")), "of self, want nothing")
 }
 
-// TestReadsOfSeveralDownstreams: whole objects are not needed for the names of a downstream's objects, or for one field of each.
+// TestReadsOfSeveralDownstreams: whole objects are not needed for the names of a downstream's objects, or for one field
+// of each.
 func TestReadsOfSeveralDownstreams(t *testing.T) {
 	env, err := NewEnv(EnvOptions{Downstreams: map[string]*spec.Schema{"worker": nil, "one": nil}, ForEach: map[string]bool{"worker": true}})
 	if err != nil {
@@ -105,8 +106,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// checkReads evaluates an expression for the object and for the object cut down to Reads, and fails if the results differ. It
-// reports whether there was anything to compare.
+// checkReads evaluates an expression for the object and for the object cut down to Reads, and fails if the results
+// differ. It reports whether there was anything to compare.
 func checkReads(t *testing.T, env *Env, expr string, object map[string]any) bool {
 	t.Helper()
 	p, err := env.Any(expr, Upstream, "")

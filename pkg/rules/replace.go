@@ -22,8 +22,8 @@ type FieldRead struct {
 	start, end int // in runes
 }
 
-// ReplaceReads returns an expression with every read of self replaced by the expression that replace returns. All other text
-// stays the same. It returns the error of replace, or an error for a read that it cannot replace.
+// ReplaceReads returns an expression with every read of self replaced by the expression that replace returns. All other
+// text stays the same. It returns the error of replace, or an error for a read that it cannot replace.
 func (e *Env) ReplaceReads(expr string, replace func(FieldRead) (string, error)) (string, error) {
 	return e.replaceReads(varSelf, expr, replace)
 }
@@ -162,8 +162,8 @@ func (f *readFinder) around(start, end int) (from, to int) {
 	return len([]rune(before)) - len("has"), f.past(end, " \t\n") + 1
 }
 
-// SelfField is an expression for a field of self. It gives an optional if there are fields from optionalFrom on, which may be absent. ok is
-// false where CEL has no way to write a name.
+// SelfField is an expression for a field of self. It gives an optional if there are fields from optionalFrom on, which
+// may be absent. ok is false where CEL has no way to write a name.
 func SelfField(path []string, optionalFrom int) (text string, ok bool) {
 	optionalFrom = min(optionalFrom, len(path))
 	first, ok := fieldsOf(path[:optionalFrom], false)

@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules/schema"
 )
 
-// Result returns the schema of the result, or nil if it is unknown before the evaluation. If the types of the objects are
-// unknown, it uses the type in the expression: for a.?b.orValue(0) that of 0.
+// Result returns the schema of the result, or nil if it is unknown before the evaluation. If the types of the objects
+// are unknown, it uses the type in the expression: for a.?b.orValue(0) that of 0.
 func (p *Program) Result() *spec.Schema { return p.result }
 
 // resultOf returns the schema of an expression's value.

@@ -1,10 +1,11 @@
-// Package rules compiles and evaluates the CEL expressions of an operator: validation rules, conditions and status values. It is
-// the CEL of CustomResourceDefinitions, with the same function libraries, optional fields and cost limits.
+// Package rules compiles and evaluates the CEL expressions of an operator: validation rules, conditions and status
+// values. It is the CEL of CustomResourceDefinitions, with the same function libraries, optional fields and cost
+// limits.
 //
-// If the schema of an object is known, expressions are type-checked when they are compiled; otherwise errors show only when they
-// are evaluated. The result is the same, except that with a schema strings with a format (date-time, duration, byte) are
-// timestamps, durations and bytes, a whole number in a field of type number is a double, a null field counts as absent, and
-// lists that are sets or maps compare in any order.
+// If the schema of an object is known, expressions are type-checked when they are compiled; otherwise errors show only
+// when they are evaluated. The result is the same, except that with a schema strings with a format (date-time,
+// duration, byte) are timestamps, durations and bytes, a whole number in a field of type number is a double, a null
+// field counts as absent, and lists that are sets or maps compare in any order.
 //
 // The package reads no files, sends no requests and never changes an object.
 package rules
@@ -28,8 +29,8 @@ const (
 	Upstream Scope = iota
 	// Downstream also has downstream, the object of one downstream.
 	Downstream
-	// Status has downstreams instead, all by name: downstreams.NAME, where a NAME that is not an identifier is escaped as in
-	// CRDs (web-server is downstreams.web__dash__server).
+	// Status has downstreams instead, all by name: downstreams.NAME, where a NAME that is not an identifier is escaped as
+	// in CRDs (web-server is downstreams.web__dash__server).
 	Status
 	// Sibling has the variables of Upstream, and downstreams: what a downstream reads of the others.
 	Sibling
@@ -71,15 +72,17 @@ func (s *scope) variables() []string {
 
 // EnvOptions are the options of NewEnv.
 type EnvOptions struct {
-	// Version is the Kubernetes version of the CEL environment, normally the API server's; nil means the newest that this build
-	// knows. Functions of later versions are unknown, so that a rule can move into a CRD of that cluster. Versions before 1.28,
-	// which have no optional fields, count as 1.28.
+	// Version is the Kubernetes version of the CEL environment, normally the API server's; nil means the newest that this
+	// build knows. Functions of later versions are unknown, so that a rule can move into a CRD of that cluster. Versions
+	// before 1.28, which have no optional fields, count as 1.28.
 	Version *version.Version
 	// Self is the schema of the upstream; nil: unknown.
 	Self *spec.Schema
-	// SelfItem means that self is not an upstream, but an item of a list or map in one, without apiVersion, kind and metadata.
+	// SelfItem means that self is not an upstream, but an item of a list or map in one, without apiVersion, kind and
+	// metadata.
 	SelfItem bool
-	// Downstreams has an entry for each downstream; a nil schema means unknown. In the scope Status other names are errors.
+	// Downstreams has an entry for each downstream; a nil schema means unknown. In the scope Status other names are
+	// errors.
 	Downstreams map[string]*spec.Schema
 	// ForEach are the downstreams with several objects: in the scope Status each is a map of objects by name.
 	ForEach map[string]bool
@@ -144,8 +147,8 @@ func NewEnv(o EnvOptions) (*Env, error) {
 }
 
 // Bool compiles an expression whose result is a bool. downstream is the name of the variable downstream in the scope
-// Downstream, or of the input in the scope Matching; its schema is unknown if EnvOptions has none. item is declared if Items
-// was called for it. It returns a *CompileError.
+// Downstream, or of the input in the scope Matching; its schema is unknown if EnvOptions has none. item is declared if
+// Items was called for it. It returns a *CompileError.
 func (e *Env) Bool(expr string, s Scope, downstream string) (*Program, error) {
 	return e.compile(expr, s, downstream, wantBool)
 }

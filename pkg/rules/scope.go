@@ -77,8 +77,9 @@ func (e *Env) scope(kind Scope, downstream string) (*scope, error) {
 	return s, nil
 }
 
-// environment returns Kubernetes' CEL at the Env's version. It is the environment for new expressions: the one for stored
-// expressions has the functions of every version, so an expression here might be invalid in a CRD of that cluster.
+// environment returns Kubernetes' CEL at the Env's version. It is the environment for new expressions: the one for
+// stored expressions has the functions of every version, so an expression here might be invalid in a CRD of that
+// cluster.
 func (e *Env) environment() *cel.Env {
 	return environment.MustBaseEnvSet(e.version).NewExpressionsEnv()
 }
@@ -132,8 +133,8 @@ type Vars struct {
 	Self map[string]any
 	// Downstream is the downstream, in the scope Downstream.
 	Downstream map[string]any
-	// Downstreams are the downstreams by name, each a map[string]any, for the scopes Status and Sibling. If one is missing (or
-	// nil), downstreams.NAME is an error and has(downstreams.NAME) is false. An empty map has no fields:
+	// Downstreams are the downstreams by name, each a map[string]any, for the scopes Status and Sibling. If one is missing
+	// (or nil), downstreams.NAME is an error and has(downstreams.NAME) is false. An empty map has no fields:
 	// downstreams.NAME.?status is none.
 	Downstreams map[string]any
 	Params      map[string]any

@@ -9,7 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/must"
 )
 
-// The time of an evaluation depends on the machine, so a caller must be able to distinguish ErrTime from an error that a retry repeats.
+// The time of an evaluation depends on the machine, so a caller must be able to distinguish ErrTime from an error that
+// a retry repeats.
 func TestErrTime(t *testing.T) {
 	env := must.Get(NewEnv(EnvOptions{})).In(t)
 	must.Get(env.Variable("copies", "self.spec.list.map(x, x)")).In(t)

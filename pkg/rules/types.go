@@ -9,8 +9,8 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// provider is the type provider of a scope. It remembers which type lacked a field, because CEL's error has only the name of
-// the field.
+// provider is the type provider of a scope. It remembers which type lacked a field, because CEL's error has only the
+// name of the field.
 type provider struct {
 	*apiservercel.DeclTypeProvider
 

@@ -17,8 +17,8 @@ type Validation struct {
 	Rule string
 	// Message is the message if the rule is false; it is required if the rule has line breaks.
 	Message string
-	// MessageExpression is a CEL expression for the message; Message is used if it fails, or its result is empty or has several
-	// lines.
+	// MessageExpression is a CEL expression for the message; Message is used if it fails, or its result is empty or has
+	// several lines.
 	MessageExpression string
 	// FieldPath is the invalid field: ".spec.replicas", ".metadata.labels['a.b/c']".
 	FieldPath string
@@ -99,8 +99,8 @@ type validation struct {
 	reason            Reason
 }
 
-// Validate evaluates every rule and returns the violations in order; nil means that the object is valid. A failed evaluation
-// counts as a violation. If the budget is used up, so do all remaining rules.
+// Validate evaluates every rule and returns the violations in order; nil means that the object is valid. A failed
+// evaluation counts as a violation. If the budget is used up, so do all remaining rules.
 func (v *Validator) Validate(vars Vars, b *Budget) []Failure {
 	if b == nil {
 		b = NewBudget(context.Background())

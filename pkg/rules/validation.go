@@ -49,8 +49,8 @@ type ValueError struct {
 // Error returns "problem: fix".
 func (e *ValueError) Error() string { return e.Problem + ": " + e.Fix }
 
-// CompileValidation compiles validations and checks them as a CRD would. It returns all errors, by index; the Validator is nil
-// if there are any.
+// CompileValidation compiles validations and checks them as a CRD would. It returns all errors, by index; the Validator
+// is nil if there are any.
 func CompileValidation(e *Env, rs []Validation) (*Validator, []IndexedError) {
 	v := &Validator{rules: make([]validation, len(rs))}
 	var errs []IndexedError

@@ -17,8 +17,8 @@ type declaredVariable struct {
 	node    *schema.Node
 }
 
-// Variable compiles an expression in the scope Sibling and declares its value, as variables.NAME, for expressions that are
-// compiled later, including those of other variables. It returns a *CompileError.
+// Variable compiles an expression in the scope Sibling and declares its value, as variables.NAME, for expressions that
+// are compiled later, including those of other variables. It returns a *CompileError.
 func (e *Env) Variable(name, expr string) (*Program, error) {
 	p, err := e.compile(expr, Sibling, "", wantVariable)
 	e.mu.Lock()
@@ -88,8 +88,8 @@ func (a *activation) variable(name string) (any, error) {
 	return a.scope.declared[i].program.VariableValue(name, *a.vars, a.budget)
 }
 
-// VariableValue evaluates a program that was compiled by Variable, or returns the value cached in vars.Values: a JSON value, which is
-// shared and must not be changed.
+// VariableValue evaluates a program that was compiled by Variable, or returns the value cached in vars.Values: a JSON
+// value, which is shared and must not be changed.
 func (p *Program) VariableValue(name string, vars Vars, b *Budget) (any, error) {
 	if vars.Values == nil {
 		vars.Values = NewValues()

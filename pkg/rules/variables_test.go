@@ -75,7 +75,8 @@ func TestReadsThroughVariables(t *testing.T) {
 	}
 }
 
-// TestVariablesAreEvaluatedOnce: a variable is evaluated once for all expressions of an object, and its cost counts once.
+// TestVariablesAreEvaluatedOnce: a variable is evaluated once for all expressions of an object, and its cost counts
+// once.
 func TestVariablesAreEvaluatedOnce(t *testing.T) {
 	t.Parallel()
 	env := declared(t, [2]string{"l", "self.spec.workers.map(w, w.name)"})

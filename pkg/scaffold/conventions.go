@@ -93,8 +93,8 @@ conventions:
 `, config.APIVersion, config.ConventionsKind, s.Domain)
 }
 
-// own are the lines of conventions that a new operator has for itself: what must be its own, and what the file found does
-// not have.
+// own are the lines of conventions that a new operator has for itself: what must be its own, and what the file found
+// does not have.
 func (s *Conventions) own(name string, finalizes bool) string {
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, "  "+format+"\n", args...) }

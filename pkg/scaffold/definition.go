@@ -55,8 +55,8 @@ func (u *Upstream) complete(fields *branch) (string, error) {
 	return yamltext.Write(u.root)
 }
 
-// absent is the schema of the fields below a branch that the definition does not have, nil where it has all. They get no
-// default and are not required: there may be objects already.
+// absent is the schema of the fields below a branch that the definition does not have, nil where it has all. They get
+// no default and are not required: there may be objects already.
 func (u *Upstream) absent(b *branch, at fieldpath.Path) crdschema.Node {
 	have := schemaAt(u.known.Schema, at)
 	switch {

@@ -18,8 +18,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-// DescribedKind is a kind that is yet to be defined, whose fields a file describes as watch.schema of a config does. A text
-// that is not a kind is a RequestError.
+// DescribedKind is a kind that is yet to be defined, whose fields a file describes as watch.schema of a config does. A
+// text that is not a kind is a RequestError.
 func DescribedKind(text, path string) (*Upstream, error) {
 	u, err := NewKind(text, true)
 	if err != nil {

@@ -20,7 +20,8 @@ type Options struct {
 	Conventions *Conventions
 	// Holes are values that the custom resource gives, each as [DOWNSTREAM:]PATH=FIELD.
 	Holes []string
-	// Name is the text that is replaced by the custom resource's name in the manifests; empty: what their names begin with.
+	// Name is the text that is replaced by the custom resource's name in the manifests; empty: what their names begin
+	// with.
 	Name string
 }
 
@@ -45,8 +46,8 @@ type Draft struct {
 	sample   map[string]any
 }
 
-// Draft makes templates of the manifests, and holds them to what they were made of. It works once: the manifests are used
-// up. A *RequestError is about the options; other errors name the file and document.
+// Draft makes templates of the manifests, and holds them to what they were made of. It works once: the manifests are
+// used up. A *RequestError is about the options; other errors name the file and document.
 func (m *Manifests) Draft(o Options) (*Draft, error) {
 	for _, one := range m.list {
 		one.dropMarks(o.Conventions)

@@ -2,8 +2,8 @@ package scaffold
 
 import "fmt"
 
-// RequestError is about what was asked for rather than about a file: a kind, a hole or a domain that cannot be meant. Its
-// text is one line that says what to write instead.
+// RequestError is about what was asked for rather than about a file: a kind, a hole or a domain that cannot be meant.
+// Its text is one line that says what to write instead.
 type RequestError struct{ problem string }
 
 // Error implements error.

@@ -12,8 +12,8 @@ import (
 // passwordKey matches the keys of Secrets whose values are passwords. A token may come from elsewhere.
 var passwordKey = regexp.MustCompile(`(?i)(passw(or)?d|passphrase)$`)
 
-// generatePasswords leaves passwords of Secrets out of the templates: each custom resource gets random ones of its own. A password that
-// is a hole, or that other values contain, is kept.
+// generatePasswords leaves passwords of Secrets out of the templates: each custom resource gets random ones of its own.
+// A password that is a hole, or that other values contain, is kept.
 func (d *Draft) generatePasswords() {
 	for _, s := range d.operator.manifests {
 		if s.kind.Group != "" || s.kind.Kind != "Secret" {

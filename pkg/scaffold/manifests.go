@@ -9,16 +9,16 @@ import (
 	"github.com/corollary-dev/corollary/pkg/manifest"
 )
 
-// Manifests are the objects that follow from one custom resource, each with a name as downstream and in the namespace that
-// it will be in.
+// Manifests are the objects that follow from one custom resource, each with a name as downstream and in the namespace
+// that it will be in.
 type Manifests struct {
 	upstream *Upstream
 	list     []*source
 	notes    []string
 }
 
-// Read reads the manifests of files, of which one may be "-", the text of stdin. source says which kinds are namespaced; one
-// that it does not know is taken to be. Errors name the file and document.
+// Read reads the manifests of files, of which one may be "-", the text of stdin. source says which kinds are
+// namespaced; one that it does not know is taken to be. Errors name the file and document.
 func (u *Upstream) Read(paths []string, stdin io.Reader, source kinds.Source) (*Manifests, error) {
 	list, err := readAll(paths, stdin)
 	if err != nil {

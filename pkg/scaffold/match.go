@@ -11,8 +11,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-// match makes holes of the manifests' values that are called like a field of the kind's spec and of its type, where there
-// is one place that fits and no hole was asked for. The notes are about the fields for which there is none or several.
+// match makes holes of the manifests' values that are called like a field of the kind's spec and of its type, where
+// there is one place that fits and no hole was asked for. The notes are about the fields for which there is none or
+// several.
 func (u *Upstream) match(manifests []*source, holes []*hole) (more []*hole, notes []string) {
 	if u.known == nil {
 		return nil, nil

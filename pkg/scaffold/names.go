@@ -8,9 +8,9 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// commonName returns the text that is replaced by the custom resource's name in manifests: what the names of all begin with,
-// or where their selectors name the beginning of that, this. Manifests whose names begin with nothing in common are
-// known by the first one's.
+// commonName returns the text that is replaced by the custom resource's name in manifests: what the names of all begin
+// with, or where their selectors name the beginning of that, this. Manifests whose names begin with nothing in common
+// are known by the first one's.
 func commonName(manifests []*source) string {
 	words := strings.Split(manifests[0].name, "-")
 	for _, s := range manifests[1:] {

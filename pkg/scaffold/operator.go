@@ -113,7 +113,8 @@ func (o *operator) needsFinalizer() bool {
 	return slices.ContainsFunc(o.manifests, func(s *source) bool { return o.upstream.namespaced != s.namespaced })
 }
 
-// isScaled reports whether another of the manifests is an autoscaler of this one, whose replicas are then not ours to keep.
+// isScaled reports whether another of the manifests is an autoscaler of this one, whose replicas are then not ours to
+// keep.
 func (o *operator) isScaled(s *source) bool {
 	return s.holds("spec", "replicas") && slices.ContainsFunc(o.manifests, func(other *source) bool {
 		spec, _ := other.value["spec"].(map[string]any)

@@ -6,8 +6,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// sampleOf is a spec that has what the definition requires besides the holes' values. guessed are fields whose value had to
-// be made up.
+// sampleOf is a spec that has what the definition requires besides the holes' values. guessed are fields whose value
+// had to be made up.
 func sampleOf(s *spec.Schema, have map[string]any, at string) (guessed []string) {
 	if s == nil {
 		return nil

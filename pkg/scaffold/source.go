@@ -36,8 +36,8 @@ type source struct {
 	generated []string
 }
 
-// newManifest takes an object apart: what identifies it, and what a template says of it. Status and everything that an API
-// server or its clients have set by themselves is left out.
+// newManifest takes an object apart: what identifies it, and what a template says of it. Status and everything that an
+// API server or its clients have set by themselves is left out.
 func newManifest(value map[string]any, root *yaml.Node, where string) (*source, error) {
 	u := &unstructured.Unstructured{Object: value}
 	for _, field := range []struct{ name, value string }{

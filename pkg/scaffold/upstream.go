@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/manifest"
 )
 
-// Upstream is the kind that the config is to watch: a new one, or that of a definition which is there. It is made by NewKind,
-// DescribedKind or Definition.
+// Upstream is the kind that the config is to watch: a new one, or that of a definition which is there. It is made by
+// NewKind, DescribedKind or Definition.
 type Upstream struct {
 	kind       schema.GroupVersionKind
 	namespaced bool

@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// Board is a Lease that nobody holds: in its annotations, the processes that share shards keep what they must agree on for an operator.
+// Board is a Lease that nobody holds: in its annotations, the processes that share shards keep what they must agree on
+// for an operator.
 type Board struct {
 	Client interface {
 		Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error)
@@ -24,8 +25,8 @@ type Board struct {
 // boardTries is how often a board is read and written until no other process writes in between.
 var boardTries = wait.Backoff{Steps: 20, Duration: 10 * time.Millisecond, Factor: 1.3, Jitter: 1}
 
-// Update reads the annotations and writes what change makes of them, if it returns true. Where another process writes in between, it does
-// so again. It returns the annotations as they are then.
+// Update reads the annotations and writes what change makes of them, if it returns true. Where another process writes
+// in between, it does so again. It returns the annotations as they are then.
 func (b Board) Update(ctx context.Context, change func(annotations map[string]string) bool) (map[string]string, error) {
 	var lease *coordinationv1.Lease
 	err := retry.OnError(boardTries, func(err error) bool {

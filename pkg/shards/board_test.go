@@ -17,7 +17,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
-// TestBoard: what processes write on a board at once is all there in the end, the first write among it. Reading makes no Lease.
+// TestBoard: what processes write on a board at once is all there in the end, the first write among it. Reading makes
+// no Lease.
 func TestBoard(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
 		config := testkit.Config(t)

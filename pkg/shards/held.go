@@ -80,7 +80,8 @@ func (m *Member) gain(ctx context.Context, k, group int) {
 	}()
 }
 
-// lose has the handler stop acting for a shard, after Gained has returned. At the end of the process the handler stops by itself.
+// lose has the handler stop acting for a shard, after Gained has returned. At the end of the process the handler stops
+// by itself.
 func (m *Member) lose(ctx context.Context, k int, h *held) {
 	if ctx.Err() != nil {
 		return

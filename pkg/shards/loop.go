@@ -153,8 +153,9 @@ func (m *Member) compare(v *view) {
 // byHand is the state of a Lease that names this process, which did not ask for that.
 const byHand = "named by hand"
 
-// adopt begins to act for shards whose Leases name this process though it does not hold them: at once if the answer to its write was
-// lost. Else someone has edited the Lease, and the process that held the shard may find that out a lease duration later.
+// adopt begins to act for shards whose Leases name this process though it does not hold them: at once if the answer to
+// its write was lost. Else someone has edited the Lease, and the process that held the shard may find that out a lease
+// duration later.
 func (m *Member) adopt(ctx context.Context, v *view) {
 	for k, s := range v.shards {
 		if s.holder != m.name {
@@ -232,8 +233,8 @@ func (m *Member) put(ctx context.Context, k int, r record) error {
 	return err
 }
 
-// relabel puts the label back on the Lease of a shard that someone has removed: a list does not show the Lease without it. What the
-// Lease says is read then.
+// relabel puts the label back on the Lease of a shard that someone has removed: a list does not show the Lease without
+// it. What the Lease says is read then.
 func (m *Member) relabel(ctx context.Context, k int) {
 	name := m.seen.shard(k)
 	list, err := m.leases.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})

@@ -132,7 +132,8 @@ func newMember(o Options, name string) *Member {
 
 var unfit = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// processName is a name for this process that a Lease may have, and no other process has, even a later one on this machine.
+// processName is a name for this process that a Lease may have, and no other process has, even a later one on this
+// machine.
 func processName(host string) string {
 	host = unfit.ReplaceAllString(strings.ToLower(host), "-")
 	return strings.Trim(host[:min(len(host), 63)], "-") + "-" + rand.String(8)
@@ -153,7 +154,8 @@ func (m *Member) Process() *leadership.Tenure { return m.process.Tenure }
 // HadOtherLeader reports, once this process belongs to the set, whether another process wrote before.
 func (m *Member) HadOtherLeader() bool { return m.set.HadOtherLeader() || m.set.Joined() }
 
-// Fence returns a configuration whose clients write only while this process belongs to the set and renews its own Lease in time.
+// Fence returns a configuration whose clients write only while this process belongs to the set and renews its own Lease
+// in time.
 func (m *Member) Fence(cfg *rest.Config) *rest.Config { return m.set.Fence(m.process.Fence(cfg)) }
 
 // FenceEvents is Fence for what a process may write too before it belongs to the set.
@@ -176,7 +178,8 @@ func (m *Member) waiting(holder string, lasts time.Duration) {
 	m.options.Log.Info("waiting: a process without --shards holds the Lease", "lease", lease, "holder", holder)
 }
 
-// renewed is called when another that holds the Lease of the set is alive. One with another number of shards keeps this process out.
+// renewed is called when another that holds the Lease of the set is alive. One with another number of shards keeps this
+// process out.
 func (m *Member) renewed(holder string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -194,8 +197,9 @@ func (m *Member) rouse() {
 	}
 }
 
-// Run runs work while this process takes part. Work begins at once, and whatever must wait for a shard waits for it. The context of
-// work ends with ctx, or when this process may not take part any more. Its shards are given back once work has returned.
+// Run runs work while this process takes part. Work begins at once, and whatever must wait for a shard waits for it.
+// The context of work ends with ctx, or when this process may not take part any more. Its shards are given back once
+// work has returned.
 func (m *Member) Run(ctx context.Context, work func(context.Context) error) error {
 	ctx, refuse := context.WithCancelCause(ctx)
 	defer refuse(nil)
@@ -220,7 +224,8 @@ func (m *Member) Run(ctx context.Context, work func(context.Context) error) erro
 	return err
 }
 
-// Ready returns why this process does not do its share yet; nil if it does, or waits for a process that is to stop first.
+// Ready returns why this process does not do its share yet; nil if it does, or waits for a process that is to stop
+// first.
 func (m *Member) Ready() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

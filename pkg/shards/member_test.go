@@ -144,7 +144,8 @@ func TestMembersStartTogether(t *testing.T) {
 	})
 }
 
-// TestAnotherNumberAfterAllDied: processes with another number of shards take over once the Lease of those that died has run out.
+// TestAnotherNumberAfterAllDied: processes with another number of shards take over once the Lease of those that died
+// has run out.
 func TestAnotherNumberAfterAllDied(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
 		namespace := testkit.Namespace(t)

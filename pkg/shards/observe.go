@@ -147,8 +147,8 @@ func (o *observer) gone(name string) bool {
 	return name != o.self && sight != nil && sight.Holder() == "" && o.heartbeat[name] != nil
 }
 
-// doubted reports whether a process may still hold a shard: its Lease has been in a state that no process brings about for less than
-// a lease duration, in which the holder finds that out.
+// doubted reports whether a process may still hold a shard: its Lease has been in a state that no process brings about
+// for less than a lease duration, in which the holder finds that out.
 func (o *observer) doubted(k int, state string, now time.Time) bool {
 	d := o.doubts[k]
 	if d.state != state {

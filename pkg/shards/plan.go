@@ -17,15 +17,16 @@ type shard struct {
 	died bool
 	// loading is true from when it was taken until its objects have been loaded and reconciled once.
 	loading bool
-	// deaths is how many holders in a row died while it was loading, and group how many shards were loading with it at the last one.
+	// deaths is how many holders in a row died while it was loading, and group how many shards were loading with it at the
+	// last one.
 	deaths, group int
 }
 
 // deathsAllowed is how many holders in a row may die while they load a shard.
 const deathsAllowed = 3
 
-// quarantined reports whether nobody is to take the shard: so many holders died while it was loading, the last one while nothing
-// else was.
+// quarantined reports whether nobody is to take the shard: so many holders died while it was loading, the last one
+// while nothing else was.
 func (s shard) quarantined() bool { return s.deaths >= deathsAllowed && s.group <= 1 && !s.loading }
 
 // suspect reports whether a holder died while it was loading, and it has not been loaded since.
@@ -37,7 +38,8 @@ func (s shard) free() bool { return s.holder == "" && !s.taken && !s.died && !s.
 // view is what one process knows of all.
 type view struct {
 	self string
-	// alive are the processes that renew their Leases, this one among them; silent those that did not for a lease duration.
+	// alive are the processes that renew their Leases, this one among them; silent those that did not for a lease
+	// duration.
 	alive, silent []string
 	// gone are those that are certain to write no more.
 	gone   []string
@@ -46,8 +48,8 @@ type view struct {
 	mine map[int]bool
 	// draining are those of them that it gives up.
 	draining map[int]bool
-	// joining is true for a retry period after this process joined. It takes no shard yet: others may have started with it, and what it
-	// loaded in their place, they would load again.
+	// joining is true for a retry period after this process joined. It takes no shard yet: others may have started with
+	// it, and what it loaded in their place, they would load again.
 	joining bool
 }
 
@@ -78,8 +80,8 @@ type action struct {
 	shard   int
 }
 
-// plan is what a process does next, by what it knows. All that know the same plan the same assignment, so that they take different
-// shards; where they do not, the API server lets one of them take a shard.
+// plan is what a process does next, by what it knows. All that know the same plan the same assignment, so that they
+// take different shards; where they do not, the API server lets one of them take a shard.
 func plan(v view) []action {
 	var actions []action
 	for _, name := range v.silent {
@@ -120,8 +122,8 @@ type assignment struct {
 	room           map[string]int
 }
 
-// shares are how many shards each process should hold. They differ by one at most, and those that hold the most keep the greater
-// ones, so that nothing moves once all have their share.
+// shares are how many shards each process should hold. They differ by one at most, and those that hold the most keep
+// the greater ones, so that nothing moves once all have their share.
 func shares(v view, held map[string][]int) map[string]int {
 	total := 0
 	for _, s := range v.shards {
@@ -174,8 +176,9 @@ func assign(v view) assignment {
 	return a
 }
 
-// trial has one process at a time, of all, load some suspects while it loads nothing else: half of the group that was loading when
-// a holder died. So a shard that kills its holders is found by halving, and does not kill all processes in turn.
+// trial has one process at a time, of all, load some suspects while it loads nothing else: half of the group that was
+// loading when a holder died. So a shard that kills its holders is found by halving, and does not kill all processes in
+// turn.
 func trial(v view, a assignment) []action {
 	first := v.firstSuspect()
 	tries := slices.IndexFunc(v.alive, func(name string) bool { return a.room[name] > 0 && len(a.taken[name]) == 0 && !v.loads(name) })

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// parse reads a view of process a: one word for each shard, with "|" between. "-" is free, "?" may be held by a process, "a" is held,
-// "a*" is being loaded, "3/2" is free after 3 deaths in a group of 2, "a*1/4" is being loaded after that, "!" died and is not counted yet.
+// parse reads a view of process a: one word for each shard, with "|" between. "-" is free, "?" may be held by a
+// process, "a" is held, "a*" is being loaded, "3/2" is free after 3 deaths in a group of 2, "a*1/4" is being loaded
+// after that, "!" died and is not counted yet.
 func parse(t *testing.T, alive, shards string) view {
 	t.Helper()
 	v := view{self: "a", mine: map[int]bool{}, draining: map[int]bool{}}

@@ -17,16 +17,16 @@ import (
 // MostShards is the greatest N.
 const MostShards = 1024
 
-// names are those of the Leases of a set, and of what is written on them: all begin with the id of the election, so that no name
-// is compiled in.
+// names are those of the Leases of a set, and of what is written on them: all begin with the id of the election, so
+// that no name is compiled in.
 type names struct{ id string }
 
 func (n names) process(name string) string { return n.id + "-process-" + name }
 
 func (n names) shard(k int) string { return n.id + "-shard-" + strconv.Itoa(k) }
 
-// label is on the Leases of processes and shards; its value is N. The annotations are about one shard, but dead, which is on the
-// Lease of a process that another one has taken away from it.
+// label is on the Leases of processes and shards; its value is N. The annotations are about one shard, but dead, which
+// is on the Lease of a process that another one has taken away from it.
 func (n names) label() string   { return n.id + "/shards" }
 func (n names) loading() string { return n.id + "/loading" }
 func (n names) deaths() string  { return n.id + "/deaths" }
@@ -60,7 +60,8 @@ func NumberOf(holder string) (int, bool) {
 	return n, err == nil
 }
 
-// released is the lease duration in a record that its holder has given back. A holder that was taken out by hand leaves another.
+// released is the lease duration in a record that its holder has given back. A holder that was taken out by hand leaves
+// another.
 const released = 1
 
 // record is what the Lease of a shard says.

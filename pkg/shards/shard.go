@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/sharding"
 )
 
-// Ring says which of N virtual shards an object belongs to: the 64-bit FNV-1a hash of its uid falls into one of N equal ranges.
-// The API server's shardRange uses the same hash. Of namespaces it would not do: of names that differ in their last characters the hashes
-// are nearly the same.
+// Ring says which of N virtual shards an object belongs to: the 64-bit FNV-1a hash of its uid falls into one of N equal
+// ranges. The API server's shardRange uses the same hash. Of namespaces it would not do: of names that differ in their
+// last characters the hashes are nearly the same.
 type Ring struct{ N int }
 
 // byUID is the field whose hash says where an object belongs, as the API server's shardRange calls it.
@@ -64,21 +64,23 @@ type Owned interface {
 	Has(shard int) bool
 	// Quarantined reports whether the shard is in quarantine, so that no process acts for it.
 	Quarantined(shard int) bool
-	// Within returns a context for the writes of a reconcile of the shard. It ends, and what is under way with it, when the shard
-	// is lost; it has ended already if the shard is not held. That nothing is written past a renew deadline is not its concern: the
-	// fenced configuration of the client sees to that for all shards.
+	// Within returns a context for the writes of a reconcile of the shard. It ends, and what is under way with it, when
+	// the shard is lost; it has ended already if the shard is not held. That nothing is written past a renew deadline is
+	// not its concern: the fenced configuration of the client sees to that for all shards.
 	Within(ctx context.Context, shard int) (context.Context, context.CancelFunc)
-	// Subscribe has h called for each shard that is held, and for each one from then on. It is called before the process runs.
+	// Subscribe has h called for each shard that is held, and for each one from then on. It is called before the process
+	// runs.
 	Subscribe(h Handler)
 }
 
-// Handler is called when the shards of this process change: by a goroutine for each shard, and never twice at a time for one.
+// Handler is called when the shards of this process change: by a goroutine for each shard, and never twice at a time
+// for one.
 type Handler interface {
-	// Gained is called once the shard is held. It returns when its objects have been loaded and reconciled once, or when ctx is done:
-	// it is then to be drained. Until it returns, a death of this process counts against the shard.
+	// Gained is called once the shard is held. It returns when its objects have been loaded and reconciled once, or when
+	// ctx is done: it is then to be drained. Until it returns, a death of this process counts against the shard.
 	Gained(ctx context.Context, shard int)
-	// Lost is called, after Gained has returned, when the shard is to be given up: Has is false by then. It returns when no reconcile
-	// of it runs. The shard is released after that; or it is lost already, and Within has ended.
+	// Lost is called, after Gained has returned, when the shard is to be given up: Has is false by then. It returns when
+	// no reconcile of it runs. The shard is released after that; or it is lost already, and Within has ended.
 	Lost(shard int)
 	// MembersChanged is called, by a goroutine of its own, when another process has joined the set, or left it.
 	MembersChanged()

@@ -254,7 +254,8 @@ func (s *sim) counts() []int {
 	return list
 }
 
-// Whatever joins, leaves, dies, freezes or is edited by hand: a shard has one holder at a time, and in the end all have their fair share.
+// Whatever joins, leaves, dies, freezes or is edited by hand: a shard has one holder at a time, and in the end all have
+// their fair share.
 func TestShardsConvergeAndHaveOneHolder(t *testing.T) {
 	for round := range 60 {
 		s := newSim(t, 1+round%20)
@@ -334,8 +335,8 @@ func TestAShardThatKillsIsQuarantined(t *testing.T) {
 	}
 }
 
-// A look ends soon, however long its writes take: what it does follows from Leases that someone may have edited since. Each look goes on
-// where the one before ended.
+// A look ends soon, however long its writes take: what it does follows from Leases that someone may have edited since.
+// Each look goes on where the one before ended.
 func TestLookEndsSoonThoughWritesTakeLong(t *testing.T) {
 	s := newSim(t, 16)
 	s.join()

@@ -14,14 +14,15 @@ import (
 // Shard is what the Lease of one shard says.
 type Shard struct {
 	Number int
-	// Holder is the process that it names; empty if none. Alive is true if that one renewed its Lease in time, by the clock of the
-	// machine that asks.
+	// Holder is the process that it names; empty if none. Alive is true if that one renewed its Lease in time, by the
+	// clock of the machine that asks.
 	Holder string
 	Alive  bool
 	// Since is when it changed hands.
 	Since time.Time
 	Token int64
-	// Loading is true until its objects were loaded and reconciled once. Deaths is how many holders in a row died before that.
+	// Loading is true until its objects were loaded and reconciled once. Deaths is how many holders in a row died before
+	// that.
 	Loading     bool
 	Deaths      int
 	Quarantined bool

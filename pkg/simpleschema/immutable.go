@@ -9,8 +9,8 @@ import (
 // immutableRule is what makes a field immutable as long as it is set; see kept.
 const immutableRule = "self == oldSelf"
 
-// isFixed reports whether a field, or one below it in the same object, is immutable: by the marker, or by a rule that says the same.
-// Whoever may remove an item of a list or an entry of a map may make another one.
+// isFixed reports whether a field, or one below it in the same object, is immutable: by the marker, or by a rule that
+// says the same. Whoever may remove an item of a list or an entry of a map may make another one.
 func isFixed(s schema) bool {
 	rules, _ := s["x-kubernetes-validations"].([]any)
 	for _, r := range rules {
@@ -27,7 +27,8 @@ func isFixed(s schema) bool {
 	return false
 }
 
-// kept is the rule of an object that one of its fields stays once it is set: without a value there is no old one to compare with.
+// kept is the rule of an object that one of its fields stays once it is set: without a value there is no old one to
+// compare with.
 func kept(field string) schema {
 	escaped, _ := cel.Escape(field)
 	return schema{"rule": fmt.Sprintf("!has(oldSelf.%s) || has(self.%s)", escaped, escaped),

@@ -19,8 +19,8 @@ import (
 // marker is NAME=VALUE behind the type of a field.
 type marker struct{ name, value string }
 
-// markerRule is what a marker does to the schema of its field, and which types of OpenAPI it is for; none: any. The error says what is
-// wrong with the value.
+// markerRule is what a marker does to the schema of its field, and which types of OpenAPI it is for; none: any. The
+// error says what is wrong with the value.
 type markerRule struct {
 	types  []string
 	repeat bool
@@ -66,7 +66,8 @@ var markerRules = map[string]markerRule{
 	}},
 }
 
-// mark applies markers to the schema of a field. It returns whether the field must be set: where no marker says, as its type says.
+// mark applies markers to the schema of a field. It returns whether the field must be set: where no marker says, as its
+// type says.
 func (p *parser) mark(s schema, markers string, needed bool) bool {
 	found, problem := split(markers)
 	if problem != "" {
@@ -128,8 +129,8 @@ func fixForMarker(name string) string {
 	return "markers are " + strings.Join(known, ", ")
 }
 
-// split splits the text behind a type into markers. A value is one word, text in double quotes, or JSON in brackets or braces. problem says
-// what cannot be split; then there are none.
+// split splits the text behind a type into markers. A value is one word, text in double quotes, or JSON in brackets or
+// braces. problem says what cannot be split; then there are none.
 func split(text string) (markers []marker, problem string) {
 	rest := strings.TrimSpace(text)
 	for rest != "" {

@@ -41,8 +41,8 @@ const nameFix = "write letters, digits, _ and -, beginning with a letter or _"
 // schema is an OpenAPI schema as JSON has it.
 type schema = map[string]any
 
-// Parse returns the OpenAPI schema of fields that are written in the notation, types expanded; nil where there are problems.
-// All problems are reported at once.
+// Parse returns the OpenAPI schema of fields that are written in the notation, types expanded; nil where there are
+// problems. All problems are reported at once.
 func Parse(fields, types map[string]any) (map[string]any, []Problem) {
 	p := &parser{types: types, nodes: maxNodes}
 	for _, name := range slices.Sorted(maps.Keys(types)) {
@@ -147,7 +147,8 @@ func (p *parser) object(fields map[string]any) schema {
 	return made
 }
 
-// field returns the schema of one field, which is a map of fields, or a text with its type and markers. needed means that it must be set.
+// field returns the schema of one field, which is a map of fields, or a text with its type and markers. needed means
+// that it must be set.
 func (p *parser) field(value any) (made schema, needed bool) {
 	if p.nodes--; p.nodes < 0 || len(p.at)+len(p.using) > maxDepth {
 		if p.nodes == -1 || p.nodes >= 0 {

@@ -12,8 +12,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// This file keeps the values of rows out of errors: databases quote the value that they complain about. What they say of the text of the
-// statement, which is in the config, stays.
+// This file keeps the values of rows out of errors: databases quote the value that they complain about. What they say
+// of the text of the statement, which is in the config, stays.
 
 var (
 	// quoted is from the first quotation mark to the last one, whatever the language: what is quoted may have some in it.
@@ -30,7 +30,8 @@ const dataException = "22"
 // canceled matches what a server says of a statement that it has ended.
 var canceled = regexp.MustCompile(`^canceling statement due to (statement timeout|lock timeout|user request|conflict with recovery)$`)
 
-// sayPostgres is what a server answered, without values of rows. An answer with a position is about the text of the statement.
+// sayPostgres is what a server answered, without values of rows. An answer with a position is about the text of the
+// statement.
 func sayPostgres(answer *pgconn.PgError) string {
 	class := answer.Code[:min(2, len(answer.Code))]
 	text := answer.Message

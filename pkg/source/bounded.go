@@ -6,12 +6,14 @@ import (
 	"io"
 )
 
-// maxValueBytes bounds what is read of a database before it is known to be too large: escapes and spaces, which a row has there, count.
+// maxValueBytes bounds what is read of a database before it is known to be too large: escapes and spaces, which a row
+// has there, count.
 const maxValueBytes = 4 * maxRowBytes
 
 var errTooLarge = errors.New("the database sends a row of more than 4 MiB: select less")
 
-// boundedMessages reads what a PostgreSQL server sends, and fails before a message that is too large to be kept in memory.
+// boundedMessages reads what a PostgreSQL server sends, and fails before a message that is too large to be kept in
+// memory.
 type boundedMessages struct {
 	r io.Reader
 	// header is what was read of a header: a byte, and the length of the message without that byte.

@@ -9,7 +9,8 @@ import (
 
 // cursor knows the values of the cursor's column in past results. The zero cursor begins with all rows.
 type cursor struct {
-	// past are the greatest values of past results, with when these began; the last one is that of the result that is read.
+	// past are the greatest values of past results, with when these began; the last one is that of the result that is
+	// read.
 	past []cursorValue
 	// full is when all rows were last read.
 	full time.Time
@@ -22,8 +23,9 @@ type cursorValue struct {
 	value any
 }
 
-// next begins a result. It has all rows if it is time for that, if it is in doubt, or if no past result is old enough: the value of a row
-// that was not committed when the last result began is at least the greatest that was there Overlap before that.
+// next begins a result. It has all rows if it is time for that, if it is in doubt, or if no past result is old enough:
+// the value of a row that was not committed when the last result began is at least the greatest that was there Overlap
+// before that.
 func (c *cursor) next(o *Options, begun time.Time, doubt Doubt) {
 	c.from = nil
 	if o.Cursor == "" {

@@ -106,7 +106,8 @@ func testRestart(t *testing.T, s *Source, server interface {
 	}
 }
 
-// testHostileWrites: whatever a state says, it is written as it is, twice. The statement sets message and state to $message, and counts n.
+// testHostileWrites: whatever a state says, it is written as it is, twice. The statement sets message and state to
+// $message, and counts n.
 func testHostileWrites(t *testing.T, w *Writer, s *Source, without string) {
 	t.Helper()
 	for i, value := range hostileValues {

@@ -24,7 +24,8 @@ type Connection interface {
 	// position says what the server has when it is called; nil if the database has no positions.
 	position(ctx context.Context) (*position, error)
 	end(ctx context.Context) error
-	// wait waits until the database says that something has changed, or ctx is done. An error means that the connection is lost.
+	// wait waits until the database says that something has changed, or ctx is done. An error means that the connection is
+	// lost.
 	wait(ctx context.Context) error
 	close()
 }
@@ -60,7 +61,8 @@ type rows interface {
 	close()
 }
 
-// plain converts what drivers give for the usual types. Bytes that are not text are base64, times have the form of RFC 3339.
+// plain converts what drivers give for the usual types. Bytes that are not text are base64, times have the form of RFC
+// 3339.
 func plain(value any) (any, error) {
 	switch v := value.(type) {
 	case nil, int64, bool:

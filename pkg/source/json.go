@@ -12,8 +12,8 @@ import (
 // maxDepth bounds how deep a JSON value may be nested.
 const maxDepth = 100
 
-// fromJSON reads one JSON value. Integers of 64 bits stay integers; a larger number, or one with a fraction, is a float64. Nulls in maps
-// are left out.
+// fromJSON reads one JSON value. Integers of 64 bits stay integers; a larger number, or one with a fraction, is a
+// float64. Nulls in maps are left out.
 func fromJSON(text string) (any, error) {
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.UseNumber()

@@ -241,8 +241,8 @@ type mysqlWriter struct {
 	order     []int // of the values
 }
 
-// exec commits only once the statement is done and ctx is not: a server continues with a statement that it waits with for a lock, though
-// nobody waits for it any more.
+// exec commits only once the statement is done and ctx is not: a server continues with a statement that it waits with
+// for a lock, though nobody waits for it any more.
 func (w *mysqlWriter) exec(ctx context.Context, values []any) error {
 	var args []any
 	for _, i := range w.order {
@@ -263,5 +263,6 @@ func (w *mysqlWriter) exec(ctx context.Context, values []any) error {
 	return err
 }
 
-// mysqlLost are the answers that are about the server and not about a statement: it has no room, stops, or ends the connection.
+// mysqlLost are the answers that are about the server and not about a statement: it has no room, stops, or ends the
+// connection.
 var mysqlLost = []uint16{1037, 1038, 1040, 1041, 1053, 1077, 1079, 1152, 1184, 1203, 1226, 1927, 3169, 4031}

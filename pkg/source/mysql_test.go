@@ -45,7 +45,8 @@ func TestMySQLTypes(t *testing.T) {
 	}
 }
 
-// A JSON column of MySQL is a structure. MariaDB has no such type, so it is the only one that is not read from a server here.
+// A JSON column of MySQL is a structure. MariaDB has no such type, so it is the only one that is not read from a server
+// here.
 func TestMySQLJSON(t *testing.T) {
 	value, err := mysqlValue("JSON", []byte(`{"a": [9007199254740993, null]}`))
 	if diff := cmp.Diff(map[string]any{"a": []any{int64(9007199254740993), nil}}, value); diff != "" || err != nil {
@@ -89,7 +90,8 @@ func TestMySQLErrors(t *testing.T) {
 	must.Same(t, "1", server.Text("SELECT count(*) FROM apps"), "rows are left")
 }
 
-// A slow query ends on the server, too, as does one that waits for a lock. A source that waits holds nothing that others wait for.
+// A slow query ends on the server, too, as does one that waits for a lock. A source that waits holds nothing that
+// others wait for.
 func TestMySQLSlowQuery(t *testing.T) {
 	server := mariadb.New(t)
 	server.Exec("CREATE TABLE apps (id int PRIMARY KEY)", "INSERT INTO apps VALUES (1)")
@@ -176,8 +178,8 @@ func TestMySQLCursor(t *testing.T) {
 	})
 }
 
-// Whatever a state says, it is written as it is; a parameter may be used more than once. A write that waits for a lock is not done once
-// nobody waits for it any more.
+// Whatever a state says, it is written as it is; a parameter may be used more than once. A write that waits for a lock
+// is not done once nobody waits for it any more.
 func TestMySQLWriter(t *testing.T) {
 	server := mariadb.New(t)
 	server.Exec("CREATE TABLE apps (id varchar(200) PRIMARY KEY, state longtext, message longtext, n int DEFAULT 0) CHARACTER SET utf8mb4")

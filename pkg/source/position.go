@@ -22,7 +22,8 @@ type position struct {
 // Doubt is why a result does not prove that the rows which it lacks are gone. The zero Doubt is none.
 type Doubt struct {
 	Why string
-	// Lasting doubt stays until the rows are there again, or until it is confirmed that they are gone: no later result knows more.
+	// Lasting doubt stays until the rows are there again, or until it is confirmed that they are gone: no later result
+	// knows more.
 	Lasting bool
 }
 
@@ -48,7 +49,8 @@ func (p *position) judge(last *position) (Doubt, error) {
 	return Doubt{}, nil
 }
 
-// isNewFile reports whether another file is in the place of the last one. It counts, but past values of a cursor say nothing of it.
+// isNewFile reports whether another file is in the place of the last one. It counts, but past values of a cursor say
+// nothing of it.
 func (p *position) isNewFile(last *position) bool {
 	return p != nil && last != nil && p.file != nil && !os.SameFile(p.file, last.file)
 }

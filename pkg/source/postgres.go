@@ -89,7 +89,8 @@ func (p *postgresConn) begin(ctx context.Context) error {
 	return p.explain(err)
 }
 
-// drain drops the notifications that have come: they are about what the queries that follow see. In a transaction no more come.
+// drain drops the notifications that have come: they are about what the queries that follow see. In a transaction no
+// more come.
 func (p *postgresConn) drain(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel() // those that have not come are not waited for

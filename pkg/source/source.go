@@ -15,8 +15,8 @@ type Options struct {
 	At string
 	// Driver is the kind of the database, such as SQLite.
 	Driver Driver
-	// DSN returns where the database is. It is called for each connection, so that changed credentials are used. Neither it nor
-	// any part of it is logged or part of an error.
+	// DSN returns where the database is. It is called for each connection, so that changed credentials are used. Neither
+	// it nor any part of it is logged or part of an error.
 	DSN func(ctx context.Context) (string, error)
 	// Query is the statement; Key is the column that identifies a row.
 	Query, Key string
@@ -24,8 +24,8 @@ type Options struct {
 	Poll, Timeout time.Duration
 	// Listen is the channel of notifications that something has changed; empty for none.
 	Listen string
-	// Cursor is the column whose value grows with each change of a row; empty for none. A transaction that takes longer than Overlap may
-	// commit a value that is too old to be found; an execution for all rows finds it, every Full.
+	// Cursor is the column whose value grows with each change of a row; empty for none. A transaction that takes longer
+	// than Overlap may commit a value that is too old to be found; an execution for all rows finds it, every Full.
 	Cursor        string
 	Overlap, Full time.Duration
 	// MaxRows is how many rows a result may have.
@@ -62,8 +62,9 @@ type Source struct {
 // New prepares a source. It connects at the first read.
 func New(o Options) *Source { return &Source{options: o} }
 
-// Read executes the query and calls visit with each row. After an error nothing is known of the rows: those that visit was called with
-// are not the result. The doubt is about rows that the result lacks. The error names neither the database's address nor credentials.
+// Read executes the query and calls visit with each row. After an error nothing is known of the rows: those that visit
+// was called with are not the result. The doubt is about rows that the result lacks. The error names neither the
+// database's address nor credentials.
 func (s *Source) Read(ctx context.Context, visit func(Row) error) (doubt Doubt, err error) {
 	s.begun = time.Now()
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
@@ -258,7 +259,8 @@ func (r *reader) row() (Row, error) {
 	return row, r.take(row.Key, size)
 }
 
-// takeCursor takes the value of the cursor's column. If there is no such column, the database has refused the statement.
+// takeCursor takes the value of the cursor's column. If there is no such column, the database has refused the
+// statement.
 func (r *reader) takeCursor() error {
 	c := r.options.Cursor
 	i := slices.Index(r.columns(), c)

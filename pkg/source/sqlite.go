@@ -16,8 +16,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// OpenSQLite opens a file that exists, for one connection at a time, which is not kept: each use opens what is at the path
-// then, since a file may be replaced. options are those of the driver's URL: mode=ro or mode=rw at least.
+// OpenSQLite opens a file that exists, for one connection at a time, which is not kept: each use opens what is at the
+// path then, since a file may be replaced. options are those of the driver's URL: mode=ro or mode=rw at least.
 func OpenSQLite(ctx context.Context, path, options string) (*sql.DB, error) {
 	url := "file:" + (&url.URL{Path: path}).EscapedPath() + "?_pragma=busy_timeout(5000)&" + options
 	db := sql.OpenDB(&sqliteFile{path: path, url: url})

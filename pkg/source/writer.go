@@ -28,8 +28,8 @@ type WriteDriver func(ctx context.Context, dsn string, o *WriterOptions) (WriteC
 
 // WriteConnection is one connection that writes.
 type WriteConnection interface {
-	// exec executes the statement with the values of its parameters, which are text, int64 or bool. The database gives it up before the
-	// deadline of ctx, even if nobody asks it to.
+	// exec executes the statement with the values of its parameters, which are text, int64 or bool. The database gives it
+	// up before the deadline of ctx, even if nobody asks it to.
 	exec(ctx context.Context, values []any) error
 	close()
 }
@@ -43,15 +43,16 @@ type Writer struct {
 // NewWriter prepares a writer. It connects at the first write.
 func NewWriter(o WriterOptions) *Writer { return &Writer{options: o} }
 
-// RefusedError is the answer of a database that refused a statement for its values or its text. Other errors are about the connection.
+// RefusedError is the answer of a database that refused a statement for its values or its text. Other errors are about
+// the connection.
 type RefusedError struct{ cause error }
 
 func (e *RefusedError) Error() string { return e.cause.Error() }
 
 func (e *RefusedError) Unwrap() error { return e.cause }
 
-// Write executes the statement with the values of its parameters. Once connected, it asks allowed whether it still may. The error
-// names neither the database's address nor credentials.
+// Write executes the statement with the values of its parameters. Once connected, it asks allowed whether it still may.
+// The error names neither the database's address nor credentials.
 func (w *Writer) Write(ctx context.Context, value func(name string) any, allowed func() error) error {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)

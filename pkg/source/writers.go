@@ -45,7 +45,8 @@ func (w *postgresWriter) exec(ctx context.Context, values []any) error {
 	return w.explain(err)
 }
 
-// statementTimeout is how long the server may work, in milliseconds: a bit less than until the deadline, so that it answers.
+// statementTimeout is how long the server may work, in milliseconds: a bit less than until the deadline, so that it
+// answers.
 func statementTimeout(ctx context.Context) string {
 	deadline, _ := ctx.Deadline()
 	left := time.Until(deadline)

@@ -8,9 +8,9 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Closest returns the name that word was probably meant to be, or "" if none is close: at most a third of its letters may
-// differ, in short words one. Swapped letters, or letters missing at the end, count as one difference; case does not count.
-// Ties go to the first name in alphabetical order.
+// Closest returns the name that word was probably meant to be, or "" if none is close: at most a third of its letters
+// may differ, in short words one. Swapped letters, or letters missing at the end, count as one difference; case does
+// not count. Ties go to the first name in alphabetical order.
 func Closest(word string, names []string) string {
 	word = strings.ToLower(word)
 	best, least := "", max(len(word)/3, 1)+1

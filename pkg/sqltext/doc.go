@@ -1,3 +1,3 @@
-// Package sqltext finds the named parameters of a SQL statement, such as $id. It knows where text, quoted names and comments end, and
-// nothing else of SQL.
+// Package sqltext finds the named parameters of a SQL statement, such as $id. It knows where text, quoted names and
+// comments end, and nothing else of SQL.
 package sqltext

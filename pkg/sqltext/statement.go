@@ -13,7 +13,8 @@ type Statement struct {
 	names []string // of the parameters, in their order
 }
 
-// Parse reads a statement with parameters such as $id. What is within text, a quoted name or a comment is not a parameter.
+// Parse reads a statement with parameters such as $id. What is within text, a quoted name or a comment is not a
+// parameter.
 func Parse(text string) (*Statement, error) {
 	p := &parser{rest: text}
 	for p.rest != "" {
@@ -25,8 +26,8 @@ func Parse(text string) (*Statement, error) {
 	return &p.Statement, nil
 }
 
-// Query returns a statement without parameters, and without the semicolons and comments that end it. It can be put in parentheses if they
-// are on lines of their own.
+// Query returns a statement without parameters, and without the semicolons and comments that end it. It can be put in
+// parentheses if they are on lines of their own.
 func Query(text string) (string, error) {
 	s, err := Parse(text)
 	switch {

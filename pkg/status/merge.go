@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Merge returns have, the conditions that were read, with our conditions replaced by want. Conditions of types that are not in
-// ours, and invalid items, stay unchanged. lastTransitionTime changes only with the status. The order is that of have, then
-// that of want. have is not changed.
+// Merge returns have, the conditions that were read, with our conditions replaced by want. Conditions of types that are
+// not in ours, and invalid items, stay unchanged. lastTransitionTime changes only with the status. The order is that of
+// have, then that of want. have is not changed.
 func Merge(have []any, want []metav1.Condition, ours []string, now metav1.Time) []any {
 	var merged []any
 	placed := map[string]bool{}

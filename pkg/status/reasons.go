@@ -14,17 +14,18 @@ const (
 	ReasonProgressing = "Progressing"
 	// ReasonFailed: a downstream has failed, according to its own status or to the config's rules.
 	ReasonFailed = "Failed"
-	// ReasonObserved: a downstream differs from its desired state and is not changed, because mode is Observe. The message says
-	// what would change.
+	// ReasonObserved: a downstream differs from its desired state and is not changed, because mode is Observe. The message
+	// says what would change.
 	ReasonObserved = "Observed"
 	// ReasonDeleting: the upstream is being deleted and waits for its downstreams to be gone.
 	ReasonDeleting = "Deleting"
-	// ReasonNotSelected: the upstream, or its namespace, does not match the config's selectors any more. Its downstreams are
-	// removed, and then it is left alone.
+	// ReasonNotSelected: the upstream, or its namespace, does not match the config's selectors any more. Its downstreams
+	// are removed, and then it is left alone.
 	ReasonNotSelected = "NotSelected"
 )
 
-// ReasonLeftover means that a changed config selects fewer upstreams, and not this one. Its downstreams stay as they are, unmanaged.
+// ReasonLeftover means that a changed config selects fewer upstreams, and not this one. Its downstreams stay as they
+// are, unmanaged.
 const ReasonLeftover = "Leftover"
 
 // Recorded states of a downstream that is created once. It will not be recreated.

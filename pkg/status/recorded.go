@@ -10,13 +10,13 @@ import (
 
 // Recorded identifies one downstream in the upstream's status.
 type Recorded struct {
-	// Name is the name of the downstream in the config; it is the key of the list, together with the object for a downstream
-	// with several objects.
+	// Name is the name of the downstream in the config; it is the key of the list, together with the object for a
+	// downstream with several objects.
 	Name string
 	// Guessed means that the object may be of another downstream of its kind. In the status, its name has a question mark.
 	Guessed bool
-	// Replaced means that the object is to go, where its downstream has one object: another one has replaced it. In the status, the
-	// object follows its name, after a slash.
+	// Replaced means that the object is to go, where its downstream has one object: another one has replaced it. In the
+	// status, the object follows its name, after a slash.
 	Replaced   bool
 	APIVersion string
 	Kind       string
@@ -33,8 +33,8 @@ type Recorded struct {
 	Baseline string
 }
 
-// KeepBaselines returns list with the baselines in before for the same objects and hashes: a changed baseline alone does not
-// need a write.
+// KeepBaselines returns list with the baselines in before for the same objects and hashes: a changed baseline alone
+// does not need a write.
 func KeepBaselines(list, before []Recorded) []Recorded {
 	out := slices.Clone(list)
 	for i, r := range out {
@@ -90,8 +90,8 @@ func (r Recorded) texts() map[string]string {
 	}
 }
 
-// RecordedFrom parses the list in a status. It skips invalid values and items without a name, because anyone may have written
-// the status.
+// RecordedFrom parses the list in a status. It skips invalid values and items without a name, because anyone may have
+// written the status.
 func RecordedFrom(v any) []Recorded {
 	list, _ := v.([]any)
 	var out []Recorded

@@ -32,8 +32,8 @@ type Storable struct {
 	nothing, anything bool
 }
 
-// Probe reads the schema of a kind. If it is nil, everything is assumed to be storable, and conditions to be an atomic list,
-// because a merge patch is right in any case.
+// Probe reads the schema of a kind. If it is nil, everything is assumed to be storable, and conditions to be an atomic
+// list, because a merge patch is right in any case.
 func Probe(schema *spec.Schema) *Storable {
 	s := &Storable{Conditions: ConditionsAtomic, MaxMessage: maxConditionMessage}
 	if schema == nil {
@@ -122,7 +122,8 @@ func (s *Storable) KeyedBy(path string) []string {
 	return at.keys
 }
 
-// shape is what is needed of a schema. Those of its parts have pointers: spec.Schema has properties as values, of a kilobyte each.
+// shape is what is needed of a schema. Those of its parts have pointers: spec.Schema has properties as values, of a
+// kilobyte each.
 type shape struct {
 	types             spec.StringOrArray
 	keys              []string // of a list whose items have them; nil otherwise
@@ -185,15 +186,15 @@ func (s *shape) child(field string) (*shape, bool) {
 	return nil, s.open
 }
 
-// Prune returns the part of a status (below .status) that the schema declares, and the sorted paths of the rest, without steps
-// for list items. An apply of an undeclared field fails as a whole, and a merge patch drops it silently. It does not check
-// values: see Fit.
+// Prune returns the part of a status (below .status) that the schema declares, and the sorted paths of the rest,
+// without steps for list items. An apply of an undeclared field fails as a whole, and a merge patch drops it silently.
+// It does not check values: see Fit.
 func (s *Storable) Prune(status map[string]any) (stored map[string]any, dropped []string) {
 	return s.cut(status, func(any, *shape) bool { return true })
 }
 
-// Fit is Prune that also drops values of another type than declared, which would make an apply or a patch fail as a whole, so
-// that the conditions can be stored.
+// Fit is Prune that also drops values of another type than declared, which would make an apply or a patch fail as a
+// whole, so that the conditions can be stored.
 func (s *Storable) Fit(status map[string]any) (stored map[string]any, dropped []string) {
 	return s.cut(status, fits)
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// TestStorable runs the cases in testdata/storable: the comment is the reason, schema.yaml the kind's schema (none if unknown),
-// status.yaml the status, and result the results of Probe, Prune (undeclared), Fit (dropped, stored) and Stores.
+// TestStorable runs the cases in testdata/storable: the comment is the reason, schema.yaml the kind's schema (none if
+// unknown), status.yaml the status, and result the results of Probe, Prune (undeclared), Fit (dropped, stored) and
+// Stores.
 func TestStorable(t *testing.T) {
 	golden.Cases(t, "testdata/storable/*.txtar", storable)
 }

@@ -24,8 +24,8 @@ type Fact struct {
 	Failed bool
 	// Progressing means that it is not ready yet, or is retried.
 	Progressing bool
-	// Reason is a documented reason; if it is empty, ReasonReady, ReasonFailed or ReasonProgressing is used. Message is for
-	// people.
+	// Reason is a documented reason; if it is empty, ReasonReady, ReasonFailed or ReasonProgressing is used. Message is
+	// for people.
 	Reason  string
 	Message string
 }
@@ -48,8 +48,9 @@ type Summary struct {
 // maxMessage limits a message: the API allows 32 KiB, people read less.
 const maxMessage = 2048
 
-// Summarize returns the conditions, without transition times. Ready and Valid always exist; Reconciling and Stalled only while
-// true, and never both, as kstatus expects. Equal input gives equal messages: they are sorted and contain no times.
+// Summarize returns the conditions, without transition times. Ready and Valid always exist; Reconciling and Stalled
+// only while true, and never both, as kstatus expects. Equal input gives equal messages: they are sorted and contain no
+// times.
 func Summarize(in Summary) []metav1.Condition {
 	verdict := in.Verdict()
 	ready := metav1.Condition{Type: in.Types.Ready, Status: verdict.Ready, Reason: verdict.Reason}
@@ -132,7 +133,8 @@ func (f Fact) reason() string {
 	return ReasonProgressing
 }
 
-// isPlain reports whether the reason of f only repeats its rank: that of a refused request, for example, is more specific.
+// isPlain reports whether the reason of f only repeats its rank: that of a refused request, for example, is more
+// specific.
 func (f Fact) isPlain() bool {
 	return slices.Contains([]string{"", ReasonReady, ReasonProgressing, ReasonFailed}, f.Reason)
 }

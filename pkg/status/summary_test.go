@@ -128,8 +128,8 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// TestSummarizeHolds: for any facts, in any order, the conditions are valid for the API server, are the same, and have the
-// right kstatus.
+// TestSummarizeHolds: for any facts, in any order, the conditions are valid for the API server, are the same, and have
+// the right kstatus.
 func TestSummarizeHolds(t *testing.T) {
 	reason := regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`) // the pattern of metav1.Condition
 	random := rand.New(rand.NewPCG(1, 2))

@@ -20,8 +20,8 @@ type Exceeded struct {
 	Confirmed    bool
 }
 
-// VisitCounting is Visit for all upstreams. It returns what run's guard would hold of what is found, nil for nothing: guard counts all
-// upstreams, so it holds nothing of a single namespace.
+// VisitCounting is Visit for all upstreams. It returns what run's guard would hold of what is found, nil for nothing:
+// guard counts all upstreams, so it holds nothing of a single namespace.
 func (v *Survey) VisitCounting(ctx context.Context, refs []operator.Ref, visit func(*preview.Finding) error) (*Exceeded, error) {
 	var sum guard.Survey
 	err := v.Visit(ctx, refs, func(f *preview.Finding) error {

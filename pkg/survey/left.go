@@ -15,9 +15,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
-// leftOf returns the objects that an earlier upstream of that name has left, for example because someone removed its finalizer.
-// Those with an owner reference are left to the garbage collector. It skips upstreams that this survey does not watch, and asks
-// the API server whether an upstream exists, because the watch may lag.
+// leftOf returns the objects that an earlier upstream of that name has left, for example because someone removed its
+// finalizer. Those with an owner reference are left to the garbage collector. It skips upstreams that this survey does
+// not watch, and asks the API server whether an upstream exists, because the watch may lag.
 func (v *Survey) leftOf(ctx context.Context, ref operator.Ref) ([]preview.Change, error) {
 	switch {
 	case !v.surveyor.options.Left:
@@ -44,8 +44,8 @@ func (v *Survey) leftOf(ctx context.Context, ref operator.Ref) ([]preview.Change
 	return v.leftBefore(ref, up.GetUID()), nil
 }
 
-// leftBefore returns the objects with the owner mark of an earlier upstream of that name, with another uid; for the zero Ref, those that
-// have lost their owner mark.
+// leftBefore returns the objects with the owner mark of an earlier upstream of that name, with another uid; for the
+// zero Ref, those that have lost their owner mark.
 func (v *Survey) leftBefore(ref operator.Ref, uid types.UID) []preview.Change {
 	var left []preview.Change
 	seen := map[types.UID]bool{}

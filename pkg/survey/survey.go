@@ -44,8 +44,8 @@ type Options struct {
 	Workers int
 	// Progress is called with the progress, from one goroutine at a time; nil: not at all.
 	Progress func(Progress)
-	// Follow keeps the rows of the last result when a query fails after Open. SourceRead is then called with the error when that
-	// changes, and with nil once the query succeeds again. Without it, the error ends the survey.
+	// Follow keeps the rows of the last result when a query fails after Open. SourceRead is then called with the error
+	// when that changes, and with nil once the query succeeds again. Without it, the error ends the survey.
 	Follow     bool
 	SourceRead func(operator string, err error)
 	Log        logr.Logger
@@ -60,8 +60,8 @@ type Progress struct {
 	Done, Total int
 }
 
-// Surveyor finds out what operators would do: it watches and reconciles as they do, with dry runs instead of writes. Its
-// surveys share watches as operators do.
+// Surveyor finds out what operators would do: it watches and reconciles as they do, with dry runs instead of writes.
+// Its surveys share watches as operators do.
 type Surveyor struct {
 	options     Options
 	connections *connections.Connections
@@ -116,8 +116,8 @@ type Survey struct {
 	failed map[informers.Key]string
 }
 
-// Open compiles a config against the API server, opens its watches and waits for their first lists. Call Close to end it. It
-// returns an error for what `run` would wait for: a kind that is not served, a missing permission.
+// Open compiles a config against the API server, opens its watches and waits for their first lists. Call Close to end
+// it. It returns an error for what `run` would wait for: a kind that is not served, a missing permission.
 func (s *Surveyor) Open(ctx context.Context, file *load.File) (*Survey, error) {
 	v, err := s.open(ctx, file)
 	if err != nil {
@@ -211,7 +211,8 @@ func setEnforce(p *compile.Pipeline) {
 	}
 }
 
-// narrow restricts a pipeline's watches to the one namespace of the options. It returns false if the config does not watch it.
+// narrow restricts a pipeline's watches to the one namespace of the options. It returns false if the config does not
+// watch it.
 func (s *Surveyor) narrow(p *compile.Pipeline) bool {
 	if s.options.Namespace == "" || !p.Upstream.Namespaced {
 		return true
@@ -310,7 +311,8 @@ func (v *Survey) Current(ctx context.Context, ref operator.Ref) (*reconcile.Curr
 }
 
 // Refs returns what `run` would reconcile after a start, sorted by name: the upstreams, and those in the owner marks of
-// downstreams, except in namespaces that are not watched. The zero Ref means the objects that have lost their owner mark.
+// downstreams, except in namespaces that are not watched. The zero Ref means the objects that have lost their owner
+// mark.
 func (v *Survey) Refs() []operator.Ref {
 	refs := slices.DeleteFunc(v.pending.all(), func(ref operator.Ref) bool { return !v.cache.Watches(ref.Namespace) })
 	if v.surveyor.options.Left && len(v.leftBefore(operator.Ref{}, "")) > 0 {
@@ -319,11 +321,12 @@ func (v *Survey) Refs() []operator.Ref {
 	return refs
 }
 
-// Unknown has the error of each object of which it is not known whether it is an upstream. Nothing is reported about it otherwise.
+// Unknown has the error of each object of which it is not known whether it is an upstream. Nothing is reported about it
+// otherwise.
 func (v *Survey) Unknown() map[operator.Ref]error { return v.cache.Unknown() }
 
-// Visit previews upstreams and calls visit with each finding, sequentially and in order. It stores none of them, so its memory
-// is that of the caches. An error of visit ends it. It skips upstreams with nothing to report.
+// Visit previews upstreams and calls visit with each finding, sequentially and in order. It stores none of them, so its
+// memory is that of the caches. An error of visit ends it. It skips upstreams with nothing to report.
 func (v *Survey) Visit(ctx context.Context, refs []operator.Ref, visit func(*preview.Finding) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -399,7 +402,8 @@ const progressStep = 100
 // followDelay waits for all events of one change before the preview.
 const followDelay = 300 * time.Millisecond
 
-// Follow previews every upstream that has changed, until ctx is done. The finding of a deleted upstream has only its name.
+// Follow previews every upstream that has changed, until ctx is done. The finding of a deleted upstream has only its
+// name.
 func (v *Survey) Follow(ctx context.Context, visit func(*preview.Finding) error) error {
 	for {
 		select {

@@ -11,7 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
-// Newest is the upstream whose conditions changed last: the one that an operator wrote to last, but for writes that changed none.
+// Newest is the upstream whose conditions changed last: the one that an operator wrote to last, but for writes that
+// changed none.
 type Newest struct {
 	at  time.Time
 	ref operator.Ref
@@ -32,7 +33,8 @@ func (n *Newest) Add(f *preview.Finding) {
 	}
 }
 
-// LastWrite returns when the operator last changed that upstream, as LastWrite of the survey; zero if no upstream has a condition.
+// LastWrite returns when the operator last changed that upstream, as LastWrite of the survey; zero if no upstream has a
+// condition.
 func (n *Newest) LastWrite(ctx context.Context, v *Survey) time.Time {
 	if n.at.IsZero() {
 		return time.Time{}
@@ -40,8 +42,8 @@ func (n *Newest) LastWrite(ctx context.Context, v *Survey) time.Time {
 	return v.LastWrite(ctx, n.ref)
 }
 
-// LastWrite returns when the operator last changed an upstream, from managedFields, to the second; zero if it never did, or the
-// upstream cannot be read. It sends one request, because caches do not keep managedFields.
+// LastWrite returns when the operator last changed an upstream, from managedFields, to the second; zero if it never
+// did, or the upstream cannot be read. It sends one request, because caches do not keep managedFields.
 func (v *Survey) LastWrite(ctx context.Context, ref operator.Ref) time.Time {
 	if v.reconciler.Pipeline.HasRows() { // what is written back says nothing of who wrote it
 		return time.Time{}

@@ -16,16 +16,16 @@ import (
 const (
 	// sharedReviews bounds the bytes of the reviews that are read side by side.
 	sharedReviews = maxReview / 2
-	// firstStep is how many bytes are reserved for a client that has sent nothing: no more than its connection takes anyway. Each later step
-	// is as large as what has come, up to bodyStep.
+	// firstStep is how many bytes are reserved for a client that has sent nothing: no more than its connection takes
+	// anyway. Each later step is as large as what has come, up to bodyStep.
 	firstStep = 16 << 10
 	bodyStep  = 1 << 20
 	// maxStepTime is the time limit of a client for each step: one that sends nothing must not hold what others need.
 	maxStepTime = 5 * time.Second
 )
 
-// budget bounds the memory for bodies. What a client announces reserves nothing; only what it has sent does. A review for which
-// nothing is left goes on alone: of several that wait for one another, one always has what it needs.
+// budget bounds the memory for bodies. What a client announces reserves nothing; only what it has sent does. A review
+// for which nothing is left goes on alone: of several that wait for one another, one always has what it needs.
 type budget struct{ shared, alone *semaphore.Weighted }
 
 var bodies = budget{semaphore.NewWeighted(sharedReviews), semaphore.NewWeighted(1)}
@@ -77,8 +77,8 @@ func codeOf(err error) int {
 	return 0
 }
 
-// read reads a body that the client says has length bytes; -1: it does not say. A client may take maxStep for each step, and until the
-// deadline of ctx for all of them. The error is errBusy, errTooLong, or the connection's.
+// read reads a body that the client says has length bytes; -1: it does not say. A client may take maxStep for each
+// step, and until the deadline of ctx for all of them. The error is errBusy, errTooLong, or the connection's.
 func (r *reservation) read(
 	ctx context.Context, w http.ResponseWriter, body io.Reader, length int64, maxStep time.Duration,
 ) ([]byte, error) {

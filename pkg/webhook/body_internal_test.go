@@ -55,7 +55,8 @@ func TestAnnouncedReview(t *testing.T) {
 	}
 }
 
-// However many clients have sent nothing, or little, a review is read at once; each of them is held to one deadline for the whole.
+// However many clients have sent nothing, or little, a review is read at once; each of them is held to one deadline for
+// the whole.
 func TestIdleClients(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -125,7 +126,8 @@ func TestUnreadAnswer(t *testing.T) {
 // unchanged converts nothing: its only version is the hub.
 var unchanged = &convert.Converter{Kind: schema.GroupKind{Group: "example.com", Kind: "Thing"}, Hub: &kinds.Version{Name: "v1"}}
 
-// Reviews that need more together than there is are read one after the other, whoever began first; nothing stays reserved.
+// Reviews that need more together than there is are read one after the other, whoever began first; nothing stays
+// reserved.
 func TestReviewsTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

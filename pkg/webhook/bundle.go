@@ -23,9 +23,10 @@ const (
 	keyNextPrivate     = "next.key"
 )
 
-// Times of the certificate's life; the last third is for its renewal. If caBundle is in a repository, someone has to change it for each
-// certificate, so these live long: the key of a long-lived authority in the same Secret would protect no better. What is trusted is
-// published overlap before it is served, and stays so long after: API servers and other replicas have taken it in by then.
+// Times of the certificate's life; the last third is for its renewal. If caBundle is in a repository, someone has to
+// change it for each certificate, so these live long: the key of a long-lived authority in the same Secret would
+// protect no better. What is trusted is published overlap before it is served, and stays so long after: API servers and
+// other replicas have taken it in by then.
 const (
 	lifetime        = 90 * 24 * time.Hour
 	lastingLifetime = 10 * 365 * 24 * time.Hour
@@ -85,8 +86,8 @@ func (p *pair) serves(hosts []string, now time.Time) bool {
 	return !slices.ContainsFunc(hosts, func(host string) bool { return p.leaf.VerifyHostname(host) != nil })
 }
 
-// verify returns why an API server with that caBundle does not accept the certificate for all hosts; nil if it does. Without a
-// caBundle, an API server trusts what its system trusts: this machine takes its place.
+// verify returns why an API server with that caBundle does not accept the certificate for all hosts; nil if it does.
+// Without a caBundle, an API server trusts what its system trusts: this machine takes its place.
 func (p *pair) verify(trust []byte, hosts []string, now time.Time) error {
 	o := x509.VerifyOptions{CurrentTime: now, Intermediates: x509.NewCertPool()}
 	if len(trust) > 0 {
@@ -145,8 +146,8 @@ func Trust(text []byte) ([]byte, error) {
 
 func (b *bundle) trusts(c *x509.Certificate) bool { return slices.ContainsFunc(b.trusted, c.Equal) }
 
-// sighting is since when something has been true of a certificate, as far as this process has seen; another certificate starts it
-// again.
+// sighting is since when something has been true of a certificate, as far as this process has seen; another certificate
+// starts it again.
 type sighting struct {
 	leaf  *x509.Certificate
 	since time.Time
@@ -159,13 +160,13 @@ func (s *sighting) lasts(leaf *x509.Certificate, now time.Time) time.Duration {
 	return now.Sub(s.since)
 }
 
-// rotation is what a process has seen of the bundles that it keeps: since when the next certificate has been trusted by all definitions,
-// and since when the current one has been served.
+// rotation is what a process has seen of the bundles that it keeps: since when the next certificate has been trusted by
+// all definitions, and since when the current one has been served.
 type rotation struct{ trusted, served sighting }
 
-// advance brings a bundle to what it should be at a time: a first certificate, the next one in good time, served once it has been
-// trusted for a while, and the old authority forgotten a while after that. It returns nil where nothing is to be done. accepts reports
-// whether every definition trusts a certificate now.
+// advance brings a bundle to what it should be at a time: a first certificate, the next one in good time, served once
+// it has been trusted for a while, and the old authority forgotten a while after that. It returns nil where nothing is
+// to be done. accepts reports whether every definition trusts a certificate now.
 func (r *rotation) advance(b *bundle, hosts []string, life time.Duration, now time.Time, accepts func(*pair) bool) (*bundle, error) {
 	if len(hosts) == 0 {
 		return nil, errors.New("no host is named that the certificate is for")
@@ -220,7 +221,8 @@ func (b *bundle) promote() *bundle {
 	return &bundle{current: b.next, trusted: trusted}
 }
 
-// replace starts from nothing where nothing that is there can be served. Whoever is trusted stays so until the new one is.
+// replace starts from nothing where nothing that is there can be served. Whoever is trusted stays so until the new one
+// is.
 func (b *bundle) replace(hosts []string, life time.Duration) (*bundle, error) {
 	made, err := issue(hosts, life)
 	if err != nil {

@@ -24,8 +24,8 @@ func connects(t *testing.T, trust []byte, served *pair, host string) bool {
 	return err == nil
 }
 
-// For a year, an API server whose caBundle is up to five minutes behind and a replica whose certificate is up to five minutes behind
-// understand each other at every moment, whatever the leader has just done.
+// For a year, an API server whose caBundle is up to five minutes behind and a replica whose certificate is up to five
+// minutes behind understand each other at every moment, whatever the leader has just done.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,8 +116,8 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// A key that has leaked, whose Secret someone deleted, is soon no longer used, and then no longer trusted; what is served is trusted at
-// every moment.
+// A key that has leaked, whose Secret someone deleted, is soon no longer used, and then no longer trusted; what is
+// served is trusted at every moment.
 func TestRenewed(t *testing.T) {
 	t.Parallel()
 	b, err := (&rotation{}).advance(&bundle{}, rotationHosts, lifetime, time.Now(), nil)

@@ -28,7 +28,8 @@ type Certificates struct {
 
 	served   atomic.Pointer[served]
 	rotation rotation
-	// Of a Secret that is only read: the certificate that definitions trusted at the last look, and when what is served last changed.
+	// Of a Secret that is only read: the certificate that definitions trusted at the last look, and when what is served
+	// last changed.
 	accepted *x509.Certificate
 	changed  time.Time
 }
@@ -81,8 +82,8 @@ func (c *Certificates) take(secret *corev1.Secret, accepts func(*pair) bool) err
 	return c.serve(b)
 }
 
-// breaks reports whether reviews would fail if b replaced what is served: no definition trusts it, as after someone has replaced
-// the Secret.
+// breaks reports whether reviews would fail if b replaced what is served: no definition trusts it, as after someone has
+// replaced the Secret.
 func (c *Certificates) breaks(served, b *bundle, accepts func(*pair) bool) bool {
 	return !served.current.leaf.Equal(b.current.leaf) && served.current.serves(c.Hosts, time.Now()) &&
 		accepts(served.current) && !accepts(b.current)
@@ -98,8 +99,9 @@ func (c *Certificates) serve(b *bundle) error {
 	return nil
 }
 
-// next is what the Secret should hold; nil: it stays as it is. If it has lost the certificate that is served, that stays in use until
-// the next one is trusted, which is the one that someone has put in its place, if that can be served.
+// next is what the Secret should hold; nil: it stays as it is. If it has lost the certificate that is served, that
+// stays in use until the next one is trusted, which is the one that someone has put in its place, if that can be
+// served.
 func (c *Certificates) next(b *bundle, life time.Duration, accepts func(*pair) bool) (*bundle, error) {
 	now := time.Now()
 	if before := c.served.Load(); before != nil && before.bundle.current.serves(c.Hosts, now) {
@@ -115,8 +117,8 @@ func (c *Certificates) next(b *bundle, life time.Duration, accepts func(*pair) b
 	return c.rotation.advance(b, c.Hosts, life, now, accepts)
 }
 
-// keep brings the Secret to what it should be now, with certificates that live so long; accepts reports whether all definitions trust one.
-// Of several processes that do this at once one succeeds, and the others read what it wrote.
+// keep brings the Secret to what it should be now, with certificates that live so long; accepts reports whether all
+// definitions trust one. Of several processes that do this at once one succeeds, and the others read what it wrote.
 func (c *Certificates) keep(ctx context.Context, life time.Duration, accepts func(*pair) bool) error {
 	secrets := c.Secrets.Secrets(c.At.Namespace)
 	secret, err := secrets.Get(ctx, c.At.Name, metav1.GetOptions{})

@@ -50,8 +50,9 @@ func (e Endpoint) Hosts() ([]string, error) {
 	return []string{u.Hostname()}, nil
 }
 
-// Conversion is the whole spec.conversion of a CustomResourceDefinition. A single version needs no webhook. Without trust, the stanza
-// has no caBundle: another writer fills it in, or the certificate is one that the API server's system trusts.
+// Conversion is the whole spec.conversion of a CustomResourceDefinition. A single version needs no webhook. Without
+// trust, the stanza has no caBundle: another writer fills it in, or the certificate is one that the API server's system
+// trusts.
 func (e Endpoint) Conversion(single bool, trust []byte) map[string]any {
 	if single {
 		return map[string]any{"strategy": string(apiextensionsv1.NoneConverter)}

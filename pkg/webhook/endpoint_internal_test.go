@@ -47,7 +47,8 @@ func TestEndpointIsIn(t *testing.T) {
 	}
 }
 
-// Before a definition names an endpoint, that has to answer as API servers demand: with the uid of the review and all objects.
+// Before a definition names an endpoint, that has to answer as API servers demand: with the uid of the review and all
+// objects.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	object := map[string]any{"apiVersion": "example.com/v1beta1", "kind": "Thing", "metadata": map[string]any{"name": "a"}}

@@ -11,8 +11,9 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// external reads a Secret that another writer keeps, such as cert-manager: tls.crt, tls.key and ca.crt. Unlike readBundle it refuses what
-// could not be served now, so that a Secret that is half written, or not renewed, does not replace what is served.
+// external reads a Secret that another writer keeps, such as cert-manager: tls.crt, tls.key and ca.crt. Unlike
+// readBundle it refuses what could not be served now, so that a Secret that is half written, or not renewed, does not
+// replace what is served.
 func external(secret *corev1.Secret, hosts []string, now time.Time) (*bundle, error) {
 	current, err := readPair(secret.Data[keyCertificate], secret.Data[keyPrivate])
 	if err != nil {
@@ -34,8 +35,9 @@ func external(secret *corev1.Secret, hosts []string, now time.Time) (*bundle, er
 	return b, nil
 }
 
-// follow brings what is served to what another writer has put into the Secret. A certificate that definitions do not trust yet waits for
-// them, and for API servers to follow: until the next look. Meanwhile both are trusted, and for a while after that, for other replicas.
+// follow brings what is served to what another writer has put into the Secret. A certificate that definitions do not
+// trust yet waits for them, and for API servers to follow: until the next look. Meanwhile both are trusted, and for a
+// while after that, for other replicas.
 func (c *Certificates) follow(secret *corev1.Secret, accepts func(*pair) bool) error {
 	now := time.Now()
 	offered, err := external(secret, c.Hosts, now)

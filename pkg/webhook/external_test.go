@@ -110,8 +110,8 @@ func TestFollowRefuses(t *testing.T) {
 	}
 }
 
-// The certificate changes when every definition trusts the next one. At every moment, what is served is trusted by what was published
-// a look before.
+// The certificate changes when every definition trusts the next one. At every moment, what is served is trusted by what
+// was published a look before.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -32,8 +32,8 @@ type Served struct {
 	Kind schema.GroupKind
 	// Converter is nil where the conversion is not proven for that definition, nor was for an earlier one.
 	Converter *convert.Converter
-	// Unproven says why Converter is one that was proven for earlier schemas only; empty where it is proven. It is served where the definition
-	// names it already: otherwise no object could be read.
+	// Unproven says why Converter is one that was proven for earlier schemas only; empty where it is proven. It is served
+	// where the definition names it already: otherwise no object could be read.
 	Unproven string
 	// Missing says which served versions nothing converts; empty for none. The others are converted.
 	Missing string
@@ -59,13 +59,14 @@ func (s *Served) samples(ctx context.Context) []prove.Sample {
 	return prove.Samples(ctx, s.Converter)
 }
 
-// Publisher keeps what is served up to date, puts the endpoint into the definitions, and keeps it there. It takes it out
-// once a definition has a single version: before that, reads depend on it.
+// Publisher keeps what is served up to date, puts the endpoint into the definitions, and keeps it there. It takes it
+// out once a definition has a single version: before that, reads depend on it.
 type Publisher struct {
-	// Find returns what is to be served, the kinds whose definition cannot be read, and what is wrong with these and others.
+	// Find returns what is to be served, the kinds whose definition cannot be read, and what is wrong with these and
+	// others.
 	Find func(context.Context) (served []Served, unread []schema.GroupKind, err error)
-	// FindProven returns, of the same, those that a certificate proves for the present schemas or for earlier ones. It is called once, at
-	// the start: Find may have to prove, which takes seconds. Nil for none.
+	// FindProven returns, of the same, those that a certificate proves for the present schemas or for earlier ones. It is
+	// called once, at the start: Find may have to prove, which takes seconds. Nil for none.
 	FindProven   func(context.Context) []Served
 	Client       dynamic.Interface
 	Endpoint     Endpoint
@@ -74,7 +75,8 @@ type Publisher struct {
 	Leads func() bool
 	// Warn records an event about a definition.
 	Warn func(s Served, reason, text string)
-	// Migrate begins a migration of stored objects where one is needed; it is called for those whose conversion is published.
+	// Migrate begins a migration of stored objects where one is needed; it is called for those whose conversion is
+	// published.
 	Migrate func(context.Context, Served) error
 	// Forget ends what Migrate began to measure of the definition that has the name.
 	Forget func(name string)
@@ -129,8 +131,9 @@ func (p *Publisher) serveProven(ctx context.Context) {
 // NeedLeaderElection is false: a standby serves too.
 func (p *Publisher) NeedLeaderElection() bool { return false }
 
-// Ready returns nil once the reviews can be answered that the API server may send: in a rollout, processes that cannot are not to replace
-// those that can. That a definition cannot be read or written just now does not take this process out of the Service.
+// Ready returns nil once the reviews can be answered that the API server may send: in a rollout, processes that cannot
+// are not to replace those that can. That a definition cannot be read or written just now does not take this process
+// out of the Service.
 func (p *Publisher) Ready() error {
 	switch {
 	case p.Certificates.served.Load() == nil:
@@ -195,7 +198,8 @@ func (p *Publisher) publishProven(ctx context.Context, s Served, leads bool) err
 	return err
 }
 
-// keepUnproven has a conversion that was proven for earlier schemas follow the certificate, where API servers ask this webhook.
+// keepUnproven has a conversion that was proven for earlier schemas follow the certificate, where API servers ask this
+// webhook.
 func (p *Publisher) keepUnproven(ctx context.Context, s *Served, leads bool) error {
 	published.WithLabelValues(s.CRD.Name).Set(0)
 	p.warn(leads, *s, reasonUnproven, s.Unproven)
@@ -205,8 +209,9 @@ func (p *Publisher) keepUnproven(ctx context.Context, s *Served, leads bool) err
 	return p.publish(ctx, *s, leads)
 }
 
-// remember returns what was found before, is not now, and is served still: reviews arrive here as long as a definition names this webhook,
-// whatever has become of its config, or of the right to read it. Its caBundle has to follow the certificate.
+// remember returns what was found before, is not now, and is served still: reviews arrive here as long as a definition
+// names this webhook, whatever has become of its config, or of the right to read it. Its caBundle has to follow the
+// certificate.
 func (p *Publisher) remember(ctx context.Context, found []Served) (list []Served) {
 	known := map[string]Served{}
 	for _, s := range found {
@@ -254,8 +259,8 @@ func (p *Publisher) forget(served []Served) {
 	}
 }
 
-// resume takes over conversions that were proven for earlier schemas, and that API servers ask for already. A process that has a proven
-// one keeps that. What is not proven is left without a converter in served.
+// resume takes over conversions that were proven for earlier schemas, and that API servers ask for already. A process
+// that has a proven one keeps that. What is not proven is left without a converter in served.
 func (p *Publisher) resume(served []Served) map[schema.GroupKind]bool {
 	resumed := map[schema.GroupKind]bool{}
 	for i := range served {
@@ -271,7 +276,8 @@ func (p *Publisher) resume(served []Served) map[schema.GroupKind]bool {
 	return resumed
 }
 
-// isAnswered reports whether the endpoint converts already. Before this process is ready, a Service sends it nothing: others do.
+// isAnswered reports whether the endpoint converts already. Before this process is ready, a Service sends it nothing:
+// others do.
 func (p *Publisher) isAnswered(ctx context.Context, s Served) bool {
 	if p.isAnsweredBy != nil {
 		return p.isAnsweredBy(ctx, s)

@@ -94,8 +94,8 @@ func TestNoneIsOfOneDefinition(t *testing.T) {
 	}
 }
 
-// As long as a definition names this webhook, its caBundle follows the certificate, and the next certificate waits for it: also if the
-// config has been removed or is not proven any more, or the definition cannot be read.
+// As long as a definition names this webhook, its caBundle follows the certificate, and the next certificate waits for
+// it: also if the config has been removed or is not proven any more, or the definition cannot be read.
 func TestServedConversionKeepsItsTrust(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -147,7 +147,8 @@ func (p *Publisher) all() (list []Served) {
 	return list
 }
 
-// A process that cannot read a definition, which may name this webhook, is not ready: in a rollout it would replace one that converts.
+// A process that cannot read a definition, which may name this webhook, is not ready: in a rollout it would replace one
+// that converts.
 func TestUnreadDefinition(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, here.Conversion(false, nil), "v1beta1", "v1")
@@ -168,8 +169,8 @@ func TestUnreadDefinition(t *testing.T) {
 	}
 }
 
-// What was proven for an earlier schema is served by a new process, where API servers ask for it. The process becomes ready only if no
-// other one answers: a rollout must not replace those, and without any nothing could be read.
+// What was proven for an earlier schema is served by a new process, where API servers ask for it. The process becomes
+// ready only if no other one answers: a rollout must not replace those, and without any nothing could be read.
 func TestUnprovenIsServedAgain(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -209,7 +210,8 @@ func TestUnprovenIsServedAgain(t *testing.T) {
 	}
 }
 
-// A new process serves what was proven before Find, which may have to prove for seconds, with the certificate that definitions trust.
+// A new process serves what was proven before Find, which may have to prove for seconds, with the certificate that
+// definitions trust.
 func TestProvenIsServedAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, unproven := range []string{"", "the schemas have changed since the proof"} {

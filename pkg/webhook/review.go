@@ -26,13 +26,14 @@ import (
 // maxReview bounds a review in bytes: the API server puts a whole list into one.
 const maxReview = 256 << 20
 
-// Handler answers ConversionReviews of apiextensions.k8s.io/v1 with the converter of each object's kind; nil from converters is a kind
-// that is not converted here.
+// Handler answers ConversionReviews of apiextensions.k8s.io/v1 with the converter of each object's kind; nil from
+// converters is a kind that is not converted here.
 type Handler struct {
 	Converters func(schema.GroupKind) *convert.Converter
 	// Observe is called with the result of each review; nil for nobody.
 	Observe func(objects int, err error)
-	// MaxTime bounds the answer to a review, and then how long the client may take to read it. Default 30 s: the API server waits no longer.
+	// MaxTime bounds the answer to a review, and then how long the client may take to read it. Default 30 s: the API
+	// server waits no longer.
 	MaxTime time.Duration
 }
 
@@ -48,8 +49,8 @@ type reviewRequest struct {
 	Objects           []json.RawMessage `json:"objects"`
 }
 
-// ServeHTTP implements http.Handler. What cannot be read as a review is a 400; what cannot be converted is a failure in the answer,
-// which the API server shows to whoever asked.
+// ServeHTTP implements http.Handler. What cannot be read as a review is a 400; what cannot be converted is a failure in
+// the answer, which the API server shows to whoever asked.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	maxTime := cmp.Or(h.MaxTime, 30*time.Second)
 	// The end of the process cancels the request's context, and lets it finish what it has begun.
@@ -111,8 +112,8 @@ func writeAnswer(w io.Writer, uid types.UID, objects [][]byte, failure error) er
 	return out.Flush()
 }
 
-// convert converts the objects of a review, several at a time. The protocol has one result for all: the error is that of the first
-// object that cannot be converted.
+// convert converts the objects of a review, several at a time. The protocol has one result for all: the error is that
+// of the first object that cannot be converted.
 func (h *Handler) convert(ctx context.Context, in *reviewRequest) ([][]byte, error) {
 	gv, err := schema.ParseGroupVersion(in.DesiredAPIVersion)
 	if err != nil {
@@ -146,7 +147,8 @@ func (h *Handler) convert(ctx context.Context, in *reviewRequest) ([][]byte, err
 // minShare is how many objects are worth a worker of their own.
 const minShare = 16
 
-// object converts one object. Metadata stay as they were sent, unless the conversion needs them: most of an object's text is there.
+// object converts one object. Metadata stay as they were sent, unless the conversion needs them: most of an object's
+// text is there.
 func (h *Handler) object(ctx context.Context, text []byte, to schema.GroupVersion) (_ []byte, err error) {
 	defer convert.Recovered(&err)
 	var fields map[string]json.RawMessage

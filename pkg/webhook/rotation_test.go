@@ -48,7 +48,8 @@ func (r *rotation) after(t *testing.T, b *bundle, begun time.Time, minute int, a
 	return made
 }
 
-// The overlap counts from when all definitions trust a certificate: one that was issued long ago may have been published just now.
+// The overlap counts from when all definitions trust a certificate: one that was issued long ago may have been
+// published just now.
 func TestOverlapBeginsWithTrust(t *testing.T) {
 	t.Parallel()
 	b := issuedPair(t)
@@ -70,7 +71,8 @@ func TestOverlapBeginsWithTrust(t *testing.T) {
 	}
 }
 
-// A current certificate that cannot be served gives way to the next one, which is trusted already, and not to a new one, which is not.
+// A current certificate that cannot be served gives way to the next one, which is trusted already, and not to a new
+// one, which is not.
 func TestNextReplacesABrokenOne(t *testing.T) {
 	t.Parallel()
 	b := issuedPair(t)
@@ -82,7 +84,8 @@ func TestNextReplacesABrokenOne(t *testing.T) {
 	}
 }
 
-// Somebody puts another certificate into the Secret: it is served once definitions trust it, by the leader and the others.
+// Somebody puts another certificate into the Secret: it is served once definitions trust it, by the leader and the
+// others.
 func TestReplacedSecret(t *testing.T) {
 	t.Parallel()
 	ours, theirs := issued(t), issued(t)
@@ -105,8 +108,8 @@ func TestReplacedSecret(t *testing.T) {
 	}
 }
 
-// Without a caBundle, an endpoint is tried as the API server does: with what the system trusts. That is read once in a process, so the
-// test runs itself again with other trust.
+// Without a caBundle, an endpoint is tried as the API server does: with what the system trusts. That is read once in a
+// process, so the test runs itself again with other trust.
 func TestSystemRoots(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		review := &apiextensionsv1.ConversionReview{}

@@ -9,8 +9,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// verify returns how spec.conversion of a definition differs from what publish would write; the leader records an event when that changes.
-// What a single version has does not matter: nothing is converted.
+// verify returns how spec.conversion of a definition differs from what publish would write; the leader records an event
+// when that changes. What a single version has does not matter: nothing is converted.
 func (p *Publisher) verify(s Served, leads bool) error {
 	text := ""
 	if !s.isSingle() {

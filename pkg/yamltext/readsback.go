@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ReadsBack reports whether kubectl and Corollary parse a text as the value that it was written from: some values have no safe
-// form in YAML.
+// ReadsBack reports whether kubectl and Corollary parse a text as the value that it was written from: some values have
+// no safe form in YAML.
 func ReadsBack(text []byte, want map[string]any) bool {
 	asJSON, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {

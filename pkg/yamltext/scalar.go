@@ -12,8 +12,9 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// Resolve returns what kubectl reads for a scalar: nil, bool, int, int64, uint64, float64 or string. YAML 1.1 and 1.2 read on,
-// 0o14 or 2026-11-20 differently, and so do the parsers. It returns an error if the value does not fit its tag.
+// Resolve returns what kubectl reads for a scalar: nil, bool, int, int64, uint64, float64 or string. YAML 1.1 and 1.2
+// read on, 0o14 or 2026-11-20 differently, and so do the parsers. It returns an error if the value does not fit its
+// tag.
 func Resolve(n *yaml.Node) (any, error) {
 	switch {
 	case n.Style&yaml.TaggedStyle != 0:
@@ -24,8 +25,8 @@ func Resolve(n *yaml.Node) (any, error) {
 	return n.Value, nil
 }
 
-// JSON converts a resolved scalar to the types of JSON, as kubectl does: 1e3 becomes the integer 1000. It returns an error for
-// a number that JSON cannot represent, such as .nan.
+// JSON converts a resolved scalar to the types of JSON, as kubectl does: 1e3 becomes the integer 1000. It returns an
+// error for a number that JSON cannot represent, such as .nan.
 func JSON(v any) (any, error) {
 	switch v := v.(type) {
 	case int:
@@ -45,8 +46,8 @@ func JSON(v any) (any, error) {
 	return v, nil
 }
 
-// KeyText returns a resolved scalar as the key of a map, as kubectl writes it: `1: a` has the key "1". It returns false if the
-// value cannot be a key.
+// KeyText returns a resolved scalar as the key of a map, as kubectl writes it: `1: a` has the key "1". It returns false
+// if the value cannot be a key.
 func KeyText(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:

@@ -1,5 +1,5 @@
-// Package yamltext writes YAML in the usual order and style of Kubernetes objects and schemas: identifying keys first, long
-// ones last, short maps on one line. It also resolves scalars as kubectl does; it does not read documents.
+// Package yamltext writes YAML in the usual order and style of Kubernetes objects and schemas: identifying keys first,
+// long ones last, short maps on one line. It also resolves scalars as kubectl does; it does not read documents.
 package yamltext
 
 import (
@@ -18,8 +18,8 @@ var leading = []string{"apiVersion", "kind", "metadata", "name", "namespace", "l
 // trailing are keys that come after others, because their values are long.
 var trailing = []string{"versions", "schema", "openAPIV3Schema", "items", "additionalProperties", "properties", "status"}
 
-// Of returns a value (JSON types) as YAML: identifying keys first, long ones last, the rest in alphabetical order. The schema
-// of a scalar is on one line. It returns an error for a value that YAML cannot represent.
+// Of returns a value (JSON types) as YAML: identifying keys first, long ones last, the rest in alphabetical order. The
+// schema of a scalar is on one line. It returns an error for a value that YAML cannot represent.
 func Of(value any) (string, error) {
 	n, err := Node(value)
 	if err != nil {
@@ -28,7 +28,8 @@ func Of(value any) (string, error) {
 	return Write(n)
 }
 
-// Write returns a node as text, indented by two spaces. It returns an error for an invalid node, such as one without a kind.
+// Write returns a node as text, indented by two spaces. It returns an error for an invalid node, such as one without a
+// kind.
 func Write(n *yaml.Node) (string, error) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
@@ -82,7 +83,8 @@ func Node(value any) (*yaml.Node, error) {
 	return n, nil
 }
 
-// IsShort reports whether a map is easier to read on one line: the schema of a scalar, a printer column, the names of a kind.
+// IsShort reports whether a map is easier to read on one line: the schema of a scalar, a printer column, the names of a
+// kind.
 func IsShort(m map[string]any) bool {
 	_, schema := m["type"].(string)
 	_, open := m["x-kubernetes-preserve-unknown-fields"]

@@ -1,5 +1,5 @@
-// Command certmanager runs those controllers of cert-manager that issue certificates of a CA, and its cainjector, as one process for
-// tests. It takes the API server from KUBECONFIG.
+// Command certmanager runs those controllers of cert-manager that issue certificates of a CA, and its cainjector, as
+// one process for tests. It takes the API server from KUBECONFIG.
 package main
 
 import (

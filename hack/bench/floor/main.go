@@ -1,5 +1,6 @@
-// Command floor makes the requests of the benchmark's work and does nothing else: it watches Widgets, applies a ConfigMap and writes a
-// status for each new generation. It compares nothing, repairs nothing and keeps only generations, so no operator can cost less.
+// Command floor makes the requests of the benchmark's work and does nothing else: it watches Widgets, applies a
+// ConfigMap and writes a status for each new generation. It compares nothing, repairs nothing and keeps only
+// generations, so no operator can cost less.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command handwritten is the operator that a careful engineer would write in Go for the work of the benchmark: typed reads from the
-// cache, one apply, one status update, and nothing if the objects are in sync.
+// Command handwritten is the operator that a careful engineer would write in Go for the work of the benchmark: typed
+// reads from the cache, one apply, one status update, and nothing if the objects are in sync.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Package work describes the work that the benchmark gives to each program: a ConfigMap for each Widget, with the Widget's data and a
-// value that all of them read from one other ConfigMap, and a Ready condition on the Widget. It has the typed Widget for programs in Go,
-// and flags and metrics that they share.
+// Package work describes the work that the benchmark gives to each program: a ConfigMap for each Widget, with the
+// Widget's data and a value that all of them read from one other ConfigMap, and a Ready condition on the Widget. It has
+// the typed Widget for programs in Go, and flags and metrics that they share.
 package work
 
 import (

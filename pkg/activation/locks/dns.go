@@ -17,7 +17,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
-// dnsName is a name in DNS that says which cluster is active. Nobody can take it, so as a leadership.Store it is only read.
+// dnsName is a name in DNS that says which cluster is active. Nobody can take it, so as a leadership.Store it is only
+// read.
 type dnsName struct {
 	config   *lock.ActivationDNS
 	identity string
@@ -154,8 +155,8 @@ func (d *dnsName) query(ctx context.Context, t uint16) (*dns.Msg, error) {
 	return nil, errors.Join(errs...)
 }
 
-// exchange asks one resolver, which has its share of the time where others are to be asked after it. An answer that is too long
-// for a datagram is asked for by TCP.
+// exchange asks one resolver, which has its share of the time where others are to be asked after it. An answer that is
+// too long for a datagram is asked for by TCP.
 func (d *dnsName) exchange(ctx context.Context, question *dns.Msg, resolver string, share int) (*dns.Msg, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc

@@ -19,8 +19,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
-// item is a lock that is an item in a table of DynamoDB. Each write has a version and the condition that the item has the one
-// before, as in Amazon's client for locks; when it runs out is decided by those that wait, each by its own clock.
+// item is a lock that is an item in a table of DynamoDB. Each write has a version and the condition that the item has
+// the one before, as in Amazon's client for locks; when it runs out is decided by those that wait, each by its own
+// clock.
 type item struct {
 	client                 *dynamodb.Client
 	table, partition, name string
@@ -100,7 +101,8 @@ func (i *item) Create(ctx context.Context, record *leadership.Record) error {
 	return i.Update(ctx, record)
 }
 
-// Update implements leadership.Store. The version of a first item is the time, so that none comes back after a deletion.
+// Update implements leadership.Store. The version of a first item is the time, so that none comes back after a
+// deletion.
 func (i *item) Update(ctx context.Context, record *leadership.Record) error {
 	doc, err := encodeJSON(record)
 	if err != nil {

@@ -17,12 +17,13 @@ import (
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
-// etcdKey is a lock that is a key in etcd. It has no lease of etcd's: when it runs out is decided by those that wait, each by its
-// own clock, as for a Lease of Kubernetes; a change of etcd's leader prolongs nothing then.
+// etcdKey is a lock that is a key in etcd. It has no lease of etcd's: when it runs out is decided by those that wait,
+// each by its own clock, as for a Lease of Kubernetes; a change of etcd's leader prolongs nothing then.
 type etcdKey struct {
 	client *clientv3.Client
 	key    string
-	// read is the revision of the record that was read or written last, 0 without one; revision that of etcd at that moment.
+	// read is the revision of the record that was read or written last, 0 without one; revision that of etcd at that
+	// moment.
 	read, revision int64
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
-// lazy is a lock whose client is made when it is first needed, since making it sends requests. It is used by one goroutine at a
-// time, as every Store.
+// lazy is a lock whose client is made when it is first needed, since making it sends requests. It is used by one
+// goroutine at a time, as every Store.
 type lazy struct {
 	name  string
 	open  func(ctx context.Context) (leadership.Store, error)

@@ -1,5 +1,5 @@
-// Package locks opens the locks that files of activations name, and asks names in DNS in their place. It does not elect: who takes a
-// lock, and for how long, is pkg/activation's affair.
+// Package locks opens the locks that files of activations name, and asks names in DNS in their place. It does not
+// elect: who takes a lock, and for how long, is pkg/activation's affair.
 package locks
 
 import (
@@ -25,8 +25,8 @@ func Open(f *load.ActivationFile) (leadership.Store, error) {
 	return openLease(f)
 }
 
-// OpenName returns what to call the name in DNS that a config has, and how to ask whether it says that this cluster is active, and what
-// it says.
+// OpenName returns what to call the name in DNS that a config has, and how to ask whether it says that this cluster is
+// active, and what it says.
 func OpenName(f *load.ActivationFile) (name string, ask func(context.Context) (bool, string, error)) {
 	d := openDNS(f)
 	return d.Describe(), d.ask

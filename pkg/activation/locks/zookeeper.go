@@ -17,8 +17,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
-// zookeeperNode is a lock that is a node in ZooKeeper. It is not ephemeral: when it runs out is decided by those that wait, each by
-// its own clock, as for a Lease of Kubernetes. So no renewal counts that a server answered which the others have left behind.
+// zookeeperNode is a lock that is a node in ZooKeeper. It is not ephemeral: when it runs out is decided by those that
+// wait, each by its own clock, as for a Lease of Kubernetes. So no renewal counts that a server answered which the
+// others have left behind.
 type zookeeperNode struct {
 	conn *zk.Conn
 	path string
@@ -86,8 +87,8 @@ func zookeeperDialer(secure *tls.Config, patience time.Duration) zk.Dialer {
 	}
 }
 
-// impatient bounds how long a connection waits. The client gives a server that accepts connections and does not answer ten times
-// as long for its first answer as for all others, and tries no other server meanwhile.
+// impatient bounds how long a connection waits. The client gives a server that accepts connections and does not answer
+// ten times as long for its first answer as for all others, and tries no other server meanwhile.
 type impatient struct {
 	net.Conn
 
@@ -102,8 +103,8 @@ func (c *impatient) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// do makes a request that the client cannot give up. One that is not answered in time is left behind, and the next one waits for
-// it; whatever it still does is a compare and swap, and nobody waits for its answer.
+// do makes a request that the client cannot give up. One that is not answered in time is left behind, and the next one
+// waits for it; whatever it still does is a compare and swap, and nobody waits for its answer.
 func (n *zookeeperNode) do(ctx context.Context, request func() error) error {
 	select {
 	case n.busy <- struct{}{}:
@@ -265,8 +266,8 @@ func (n *zookeeperNode) watchOnce(ctx context.Context, seen func(*leadership.Rec
 	return read.changed, seen(record)
 }
 
-// LeastToken implements leadership.Store. Every takeover is a transaction with a greater number than those before, and uses one
-// of these as its token.
+// LeastToken implements leadership.Store. Every takeover is a transaction with a greater number than those before, and
+// uses one of these as its token.
 func (n *zookeeperNode) LeastToken() leadership.Token { return leadership.Token(n.zxid) }
 
 // LastToken implements leadership.Store.

@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/lock"
 )
 
-// TestZooKeeperSilentServer: a server that accepts connections and never answers, as one that is frozen does, is given up in the time
-// of one request, so that another one is tried. The client itself would wait for 20 seconds here.
+// TestZooKeeperSilentServer: a server that accepts connections and never answers, as one that is frozen does, is given
+// up in the time of one request, so that another one is tried. The client itself would wait for 20 seconds here.
 func TestZooKeeperSilentServer(t *testing.T) {
 	silent := must.Get(net.Listen("tcp", "127.0.0.1:0")).In(t)
 	defer func() { _ = silent.Close() }()

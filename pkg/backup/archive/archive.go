@@ -1,5 +1,5 @@
-// Package archive reads and writes the files of a backup: a directory or a .tar.zst file with a manifest, which has the checksum of every
-// file. Secrets are encrypted by age. It makes no requests.
+// Package archive reads and writes the files of a backup: a directory or a .tar.zst file with a manifest, which has the
+// checksum of every file. Secrets are encrypted by age. It makes no requests.
 package archive
 
 import (
@@ -30,7 +30,8 @@ type Archive struct {
 	identities []age.Identity
 }
 
-// Open reads a directory or a .tar.zst file, which is unpacked into a temporary directory. A truncated or altered backup is an error.
+// Open reads a directory or a .tar.zst file, which is unpacked into a temporary directory. A truncated or altered
+// backup is an error.
 func Open(path string, identities []age.Identity) (*Archive, error) {
 	a := &Archive{dir: path, identities: identities}
 	if err := a.open(path); err != nil {
@@ -152,8 +153,8 @@ func (r *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Replace puts a finished directory where the backup belongs. It returns false where an equal backup is there already, which stays as it
-// is, its manifest too.
+// Replace puts a finished directory where the backup belongs. It returns false where an equal backup is there already,
+// which stays as it is, its manifest too.
 func Replace(from, to string, m *Manifest) (bool, error) {
 	if isFile(to) {
 		return replaceFile(from, to, m)
@@ -200,7 +201,8 @@ func replaceFile(from, to string, m *Manifest) (bool, error) {
 	return true, os.Rename(temporary, to)
 }
 
-// abandonedAfter is how old the temporary directory of a backup that was killed must be: until then it may still be written.
+// abandonedAfter is how old the temporary directory of a backup that was killed must be: until then it may still be
+// written.
 const abandonedAfter = 24 * time.Hour
 
 // RemoveAbandoned removes what backups left that were killed: a volume would fill.

@@ -16,7 +16,8 @@ const (
 	widgetA          = `{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a", "namespace": "n", "uid": "1"}}`
 )
 
-// Whoever can write a backup can give it right checksums, too. Nothing is read from it but what its manifest says it has.
+// Whoever can write a backup can give it right checksums, too. Nothing is read from it but what its manifest says it
+// has.
 func TestForgedArchive(t *testing.T) {
 	t.Parallel()
 	replaced := func(old, other string) string { return strings.Replace(widgetA, old, other, 1) }
@@ -90,7 +91,8 @@ func TestForgedArchive(t *testing.T) {
 	}
 }
 
-// What a manifest lists twice would be restored twice: the second time is an error of the API server that nobody understands.
+// What a manifest lists twice would be restored twice: the second time is an error of the API server that nobody
+// understands.
 func TestListedTwice(t *testing.T) {
 	t.Parallel()
 	widget := Kind{APIVersion: "example.com/v1", Kind: "Widget", Resource: "widgets"}

@@ -44,8 +44,8 @@ type Operator struct {
 	Upstream string `json:"upstream"`
 	// Pause is the annotation with which it leaves an upstream alone; empty if it has none.
 	Pause string `json:"pause,omitempty"`
-	// Owners are the annotations that hold NAMESPACE/NAME/UID of a downstream's owner: the current one first, as in the lists below, then
-	// that of conventions.previous.
+	// Owners are the annotations that hold NAMESPACE/NAME/UID of a downstream's owner: the current one first, as in the
+	// lists below, then that of conventions.previous.
 	Owners        []string `json:"owners,omitempty"`
 	FieldManagers []string `json:"fieldManagers,omitempty"`
 	Finalizers    []string `json:"finalizers,omitempty"` // of upstreams

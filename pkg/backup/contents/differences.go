@@ -10,9 +10,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// Differences names the fields in which an object in the cluster is not as it should be, as words say it with both values, unless they are
-// secret. An empty map or list is a value. nulls: so is null, as in custom kinds, for which the API server stores it where the schema
-// allows it.
+// Differences names the fields in which an object in the cluster is not as it should be, as words say it with both
+// values, unless they are secret. An empty map or list is a value. nulls: so is null, as in custom kinds, for which the
+// API server stores it where the schema allows it.
 func Differences(want, live any, words func(want, live Value) string, nulls, secret bool) []string {
 	d := &differ{words: words, nulls: nulls, secret: secret}
 	d.walk(nil, Value{want, true}, Value{live, true})

@@ -21,8 +21,8 @@ var (
 // each is every item of a list in a path.
 const each = "*"
 
-// generatedFields of built-in kinds get their values from the API server or a controller, for one object at one moment. They are not
-// restored, unless someone else owns them: whoever writes a clusterIP into a template wants it.
+// generatedFields of built-in kinds get their values from the API server or a controller, for one object at one moment.
+// They are not restored, unless someone else owns them: whoever writes a clusterIP into a template wants it.
 var generatedFields = map[schema.GroupKind][][]any{
 	Jobs: {
 		{"spec", "selector"},
@@ -56,7 +56,8 @@ var generatedFields = map[schema.GroupKind][][]any{
 	},
 }
 
-// tokenFields are those of a Secret whose type is that of a ServiceAccount's token, which is deleted if they name another ServiceAccount.
+// tokenFields are those of a Secret whose type is that of a ServiceAccount's token, which is deleted if they name
+// another ServiceAccount.
 var tokenFields = [][]any{
 	{"metadata", "annotations", corev1.ServiceAccountUIDKey},
 	{"data", "token"},

@@ -22,7 +22,8 @@ func fieldOf(k archive.Key) (field, name string) {
 // Rename is an operator as the backup knows it, and as its config is now.
 type Rename struct{ From, To archive.Operator }
 
-// current is the name to use for one in the backup; empty if there is none. A previous name of the config stays: the operator replaces it.
+// current is the name to use for one in the backup; empty if there is none. A previous name of the config stays: the
+// operator replaces it.
 func current[T comparable](from, to []T, name T) (now T, renamed bool) {
 	if !slices.Contains(from, name) || slices.Contains(to, name) {
 		return name, false
@@ -153,7 +154,8 @@ func hasKey(u *unstructured.Unstructured, key archive.Key) bool {
 	return ok
 }
 
-// move renames an annotation or a label, for all managers that own it. Where an object has the new one, too, that one stays.
+// move renames an annotation or a label, for all managers that own it. Where an object has the new one, too, that one
+// stays.
 func move(u *unstructured.Unstructured, from, to archive.Key) {
 	field, name := fieldOf(from)
 	value, ok, _ := unstructured.NestedString(u.Object, "metadata", field, name)
@@ -168,7 +170,8 @@ func move(u *unstructured.Unstructured, from, to archive.Key) {
 	setFields(u, nil, from, to)
 }
 
-// setFields moves what managers own; of all managers that own it, or gives it to those that are named. An empty key is none.
+// setFields moves what managers own; of all managers that own it, or gives it to those that are named. An empty key is
+// none.
 func setFields(u *unstructured.Unstructured, managers []string, from, to archive.Key) {
 	fromField, fromName := fieldOf(from)
 	toField, toName := fieldOf(to)

@@ -1,5 +1,5 @@
-// Package contents says what is in an archived object, and changes it for the cluster that it is restored into: owners, names, status, and
-// the fields that only one object at one moment has. It makes no requests.
+// Package contents says what is in an archived object, and changes it for the cluster that it is restored into: owners,
+// names, status, and the fields that only one object at one moment has. It makes no requests.
 package contents
 
 import (
@@ -78,8 +78,8 @@ func SetOwner(u *unstructured.Unstructured, o Owner, uid types.UID, namespace st
 	u.SetOwnerReferences(refs)
 }
 
-// Status gives a status the uids, namespaces and generation that objects have now. It recognizes a uid by its value, a namespace by
-// the uid beside it.
+// Status gives a status the uids, namespaces and generation that objects have now. It recognizes a uid by its value, a
+// namespace by the uid beside it.
 func (t *Translation) Status(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -121,8 +121,8 @@ func (t *Translation) list(v []any) any {
 	return out
 }
 
-// isOfAnother reports whether an item of a status records an object that is of another owner by now, or that the original of a copy has
-// still: an operator takes what is recorded for its own.
+// isOfAnother reports whether an item of a status records an object that is of another owner by now, or that the
+// original of a copy has still: an operator takes what is recorded for its own.
 func (t *Translation) isOfAnother(item any) bool {
 	record, _ := item.(map[string]any)
 	uid, isRecord := record["uid"].(string)

@@ -35,8 +35,9 @@ type Options struct {
 	Downstreams, Secrets bool
 }
 
-// Select adds to a backup which kinds are listed, owners first, which of their objects are wanted, and which operators they belong to.
-// hasSecrets reports whether there are Secrets among them, written or not; while the backup runs, more kinds are found.
+// Select adds to a backup which kinds are listed, owners first, which of their objects are wanted, and which operators
+// they belong to. hasSecrets reports whether there are Secrets among them, written or not; while the backup runs, more
+// kinds are found.
 func Select(ctx context.Context, o Options, files []*load.File, b *backup.Backup) (hasSecrets func() bool, err error) {
 	s := &selecting{Options: o, backup: b}
 	var errs []error
@@ -52,7 +53,8 @@ func Select(ctx context.Context, o Options, files []*load.File, b *backup.Backup
 	return func() bool { return s.secrets }, nil
 }
 
-// operators chooses the upstreams of all configs, and then what follows from them: an object is written if an owner was written before.
+// operators chooses the upstreams of all configs, and then what follows from them: an object is written if an owner was
+// written before.
 func (s *selecting) operators(ctx context.Context, files []*load.File) error {
 	var errs []error
 	sorted := byOwnership(files)
@@ -80,7 +82,8 @@ func Generated(files []*load.File) []string {
 	return names
 }
 
-// byOwnership sorts configs so that one whose downstreams are another's upstreams comes before it, unless they form a cycle.
+// byOwnership sorts configs so that one whose downstreams are another's upstreams comes before it, unless they form a
+// cycle.
 func byOwnership(files []*load.File) []*load.File {
 	left, sorted := slices.Clone(files), []*load.File(nil)
 	makes := func(f *load.File, w config.Watch) bool {
@@ -138,7 +141,8 @@ func (s *selecting) mayWrite(kind *kinds.Kind) bool {
 	return !isSecret || s.Secrets
 }
 
-// crd chooses all objects of a custom kind, in the version that is stored, or, where that is not served, in the first that is.
+// crd chooses all objects of a custom kind, in the version that is stored, or, where that is not served, in the first
+// that is.
 func (s *selecting) crd(ctx context.Context, name string) error {
 	crd, err := kinds.ReadDefinition(ctx, s.Client, name)
 	if err != nil {
@@ -254,8 +258,8 @@ func (s *selecting) downstreams(f *load.File) error {
 	return errors.Join(errs...)
 }
 
-// recorded chooses the kinds that only the status of an upstream names: of downstreams that a config no longer has. Those that are not
-// served have no objects.
+// recorded chooses the kinds that only the status of an upstream names: of downstreams that a config no longer has.
+// Those that are not served have no objects.
 func (s *selecting) recorded(files []*load.File, u *unstructured.Unstructured) []backup.Selection {
 	var list []backup.Selection
 	for _, f := range files {

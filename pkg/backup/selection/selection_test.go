@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// TestBackupOrder: what follows from upstreams comes after all of them, also where several configs have downstreams of one kind. Its owner
-// is found among what was written before.
+// TestBackupOrder: what follows from upstreams comes after all of them, also where several configs have downstreams of
+// one kind. Its owner is found among what was written before.
 func TestBackupOrder(t *testing.T) {
 	source := must.Get(kinds.Offline()).In(t)
 	file := func(watch string, downstreams ...string) *load.File {

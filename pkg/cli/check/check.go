@@ -1,4 +1,5 @@
-// Package check is the command check: it compiles configs and conversions as run does, and reports what it knows of them.
+// Package check is the command check: it compiles configs and conversions as run does, and reports what it knows of
+// them.
 package check
 
 import (
@@ -136,8 +137,8 @@ func (o *checkOptions) run(ctx context.Context) error {
 	return nil
 }
 
-// differences warns of kinds that configs describe and that are defined differently in the cluster, or in files, and of versions that drop
-// fields.
+// differences warns of kinds that configs describe and that are defined differently in the cluster, or in files, and of
+// versions that drop fields.
 func (o *checkOptions) differences(
 	ctx context.Context, list []compile.Compiled, converting []*load.ConversionFile,
 ) (config.Errors, error) {

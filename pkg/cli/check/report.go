@@ -158,8 +158,8 @@ func (r *checkReport) writeHoles(w io.Writer) {
 	}
 }
 
-// missingStatus are the lines that the upstream's CustomResourceDefinition lacks, empty where it lacks none; optional reports
-// whether the operator does its work without them.
+// missingStatus are the lines that the upstream's CustomResourceDefinition lacks, empty where it lacks none; optional
+// reports whether the operator does its work without them.
 func missingStatus(p *compile.Pipeline) (lines string, optional bool) {
 	missing, optional := generate.MissingStatus(p)
 	if missing == nil {

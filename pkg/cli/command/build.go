@@ -6,9 +6,9 @@ import (
 	"runtime/debug"
 )
 
-// Version, Revision and Date say what was built. The linker sets them (-X …/pkg/cli/command.Version=v1.2.3); an empty one is
-// taken from what the Go toolchain recorded about module and checkout. Date is that of the commit, in RFC 3339: a date
-// of the build would make two builds of one commit differ.
+// Version, Revision and Date say what was built. The linker sets them (-X …/pkg/cli/command.Version=v1.2.3); an empty
+// one is taken from what the Go toolchain recorded about module and checkout. Date is that of the commit, in RFC 3339:
+// a date of the build would make two builds of one commit differ.
 var (
 	Version  string
 	Revision string

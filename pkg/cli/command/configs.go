@@ -37,8 +37,8 @@ func (f *Configs) BindFiles(cmd *cobra.Command) {
 	BindFiles(cmd, &f.Files, "config", "c", "Config file, a directory of them, or - for standard input; may be repeated", "yaml", "yml")
 }
 
-// FindNearest names the config of a command that was given none: the nearest one from the working directory upward, as for cases.
-// That there is none is a wrong use of the command.
+// FindNearest names the config of a command that was given none: the nearest one from the working directory upward, as
+// for cases. That there is none is a wrong use of the command.
 func (f *Configs) FindNearest() error {
 	if len(f.Files) > 0 {
 		return nil
@@ -69,7 +69,8 @@ func (f *Configs) Valid(streams IO) ([]*load.File, error) {
 	return files, Refuse(streams, problems, err)
 }
 
-// Offline reads configs, and what is known of kinds from these and other files alone. It prints errors of configs to standard error.
+// Offline reads configs, and what is known of kinds from these and other files alone. It prints errors of configs to
+// standard error.
 func (f *Configs) Offline(streams IO, crds []string) ([]*load.File, kinds.Source, error) {
 	source, err := kinds.Offline(crds...)
 	if err != nil {
@@ -141,14 +142,15 @@ func (f *Configs) ConversionsBeside(operators []*load.File, streams IO) ([]*load
 	return load.Conversions(load.Options{Files: f.Files, Stdin: streams.In}, operators)
 }
 
-// ValidConversions returns the conversions as ConversionsBeside does, and prints what is wrong with them to standard error.
+// ValidConversions returns the conversions as ConversionsBeside does, and prints what is wrong with them to standard
+// error.
 func (f *Configs) ValidConversions(operators []*load.File, streams IO) ([]*load.ConversionFile, error) {
 	list, problems := f.ConversionsBeside(operators, streams)
 	return list, Refuse(streams, problems, nil)
 }
 
-// ActivationsBeside returns the activations in the files, with the operators that follow them. identity, if it is not empty,
-// replaces theirs. An operator whose activation is missing or has errors is not valid any more.
+// ActivationsBeside returns the activations in the files, with the operators that follow them. identity, if it is not
+// empty, replaces theirs. An operator whose activation is missing or has errors is not valid any more.
 func (f *Configs) ActivationsBeside(operators []*load.File, streams IO, identity string) ([]*load.ActivationFile, config.Errors) {
 	return load.Activations(load.Options{Files: f.Files, Stdin: streams.In, Identity: identity}, operators)
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
-// variablePrefix begins the environment variables that are process settings: COROLLARY_ and the flag's name in capitals,
-// with _ for -, so --zap-log-level is COROLLARY_ZAP_LOG_LEVEL.
+// variablePrefix begins the environment variables that are process settings: COROLLARY_ and the flag's name in
+// capitals, with _ for -, so --zap-log-level is COROLLARY_ZAP_LOG_LEVEL.
 const variablePrefix = "COROLLARY_"
 
-// serviceAddress matches the value of COROLLARY_PORT and similar variables, which Kubernetes injects for a Service called
-// corollary. No setting has such a value.
+// serviceAddress matches the value of COROLLARY_PORT and similar variables, which Kubernetes injects for a Service
+// called corollary. No setting has such a value.
 var serviceAddress = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 
 // FromEnvironment sets each flag that the command line does not give from its variable. It returns, sorted, the

@@ -16,13 +16,13 @@ type IO struct {
 	// Program is what the process was started as (os.Args[0]): started under a plugin's name, the command speaks of
 	// itself as kubectl corollary. Empty is corollary.
 	Program string
-	// Logs makes a logger that of the whole process: what the client libraries log goes there too. It is nil where
-	// others use those libraries in the same process, and they log as they did: their loggers cannot be changed while they run.
+	// Logs makes a logger that of the whole process: what the client libraries log goes there too. It is nil where others
+	// use those libraries in the same process, and they log as they did: their loggers cannot be changed while they run.
 	Logs func(logr.Logger)
 }
 
-// Silence turns off what the client libraries log: it would stand among the results, and what matters of it comes back as
-// an error.
+// Silence turns off what the client libraries log: it would stand among the results, and what matters of it comes back
+// as an error.
 func (s IO) Silence() { s.Log(logr.Discard()) }
 
 // Log makes a logger that of the process, where that is ours.

@@ -31,7 +31,8 @@ func (k *NamedKind) String() string {
 	return k.GVK.Kind + "." + k.GVK.Group
 }
 
-// Is reports whether an apiVersion and kind of a config are this one. The version does not count: an object has them all.
+// Is reports whether an apiVersion and kind of a config are this one. The version does not count: an object has them
+// all.
 func (k *NamedKind) Is(apiVersion, kind string) bool {
 	return k.GVK.GroupKind() == schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()
 }

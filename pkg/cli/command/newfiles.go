@@ -12,8 +12,8 @@ import (
 // File is a file that a command writes.
 type File struct{ Name, Text string }
 
-// WriteNew writes files below a directory, all or, where one is there already and force is not given, none. It returns their
-// names. otherwise says how to put them elsewhere.
+// WriteNew writes files below a directory, all or, where one is there already and force is not given, none. It returns
+// their names. otherwise says how to put them elsewhere.
 func WriteNew(dir string, files []File, force bool, otherwise string) ([]string, error) {
 	var taken, names []string
 	for _, f := range files {

@@ -43,8 +43,8 @@ func (o *Output) Print(w io.Writer, value any, text func(io.Writer) error) error
 	return err
 }
 
-// Documents writes objects: as YAML one after the other, as JSON one object, or a List where there is not exactly one. Keys are
-// sorted.
+// Documents writes objects: as YAML one after the other, as JSON one object, or a List where there is not exactly one.
+// Keys are sorted.
 func (o *Output) Documents(w io.Writer, documents []map[string]any) error {
 	var out bytes.Buffer
 	var err error
@@ -82,8 +82,9 @@ func listOf(documents []map[string]any) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
 }
 
-// encode writes a value. An object that a YAML parser would read back as something else is written as JSON, which is YAML too: the
-// encoder leaves the key << bare, for one, and a reader would merge what a custom resource put below it into the map around it.
+// encode writes a value. An object that a YAML parser would read back as something else is written as JSON, which is
+// YAML too: the encoder leaves the key << bare, for one, and a reader would merge what a custom resource put below it
+// into the map around it.
 func encode(out *bytes.Buffer, format string, value any) error {
 	var text []byte
 	var err error

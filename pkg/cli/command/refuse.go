@@ -6,8 +6,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
-// Refuse writes every problem, a line each, and returns the error that the command ends with; nil without problems. also
-// is what else went wrong; it is written with them, and returned where it is alone.
+// Refuse writes every problem, a line each, and returns the error that the command ends with; nil without problems.
+// also is what else went wrong; it is written with them, and returned where it is alone.
 func Refuse(streams IO, problems config.Errors, also error) error {
 	problems = problems.Sort()
 	if len(problems) == 0 {

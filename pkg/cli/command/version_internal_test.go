@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestVersionOfAnInstalledModule: `go install …@v1.2.3` and a build in a clone stamp nothing; the toolchain's record does.
+// TestVersionOfAnInstalledModule: `go install …@v1.2.3` and a build in a clone stamp nothing; the toolchain's record
+// does.
 func TestVersionOfAnInstalledModule(t *testing.T) {
 	recorded := &debug.BuildInfo{
 		Main: debug.Module{Version: "v1.2.3"},

@@ -63,8 +63,9 @@ func (o *proveOptions) runLive(ctx context.Context, cmd *cobra.Command) error {
 	return nil
 }
 
-// tryLive tries the objects of one kind, in the version that they are stored in. It returns how many do not survive. One object that the
-// webhook cannot convert fails the list in every version but its own: then they are read in the versions in which they may be stored.
+// tryLive tries the objects of one kind, in the version that they are stored in. It returns how many do not survive.
+// One object that the webhook cannot convert fails the list in every version but its own: then they are read in the
+// versions in which they may be stored.
 func (o *proveOptions) tryLive(ctx context.Context, client dynamic.Interface, c *conversions.Conversion) (lost int, err error) {
 	version := kinds.StoredVersion(c.CRD)
 	others := slices.DeleteFunc(slices.Clone(c.CRD.Status.StoredVersions), func(v string) bool { return v == version })

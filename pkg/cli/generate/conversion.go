@@ -99,7 +99,8 @@ func (o *conversion) run() error {
 		"corollary generate crd-conversion.", list)
 }
 
-// definition is the document for one conversion. crd is its definition; without one it is assumed to have several versions.
+// definition is the document for one conversion. crd is its definition; without one it is assumed to have several
+// versions.
 func (o *conversion) definition(c *load.ConversionFile, source kinds.Source,
 	crd *apiextensionsv1.CustomResourceDefinition, endpoint webhook.Endpoint, trust []byte,
 ) (m generate.Manifest, note string, err error) {

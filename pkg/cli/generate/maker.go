@@ -38,7 +38,8 @@ func (m *maker) bindOutput(cmd *cobra.Command) {
 	m.output.Bind(cmd, "Output format: yaml, with comments, or json or kyaml, without", command.YAML, command.JSON, command.KYAML)
 }
 
-// describedBy are the definitions of the kinds that loaded configs describe. It prints the rules that they lack to standard error.
+// describedBy are the definitions of the kinds that loaded configs describe. It prints the rules that they lack to
+// standard error.
 func (m *maker) describedBy(files []*load.File, source kinds.Source) ([]*generate.Definition, error) {
 	if !slices.ContainsFunc(files, func(f *load.File) bool { return f.SpecSchema() != nil }) {
 		return nil, nil

@@ -74,7 +74,8 @@ func (o *validations) run() error {
 	return refusal(o.streams, refused)
 }
 
-// refusal writes what the API server would refuse the definitions for, and returns the error that the command ends with.
+// refusal writes what the API server would refuse the definitions for, and returns the error that the command ends
+// with.
 func refusal(streams command.IO, refused []string) error {
 	if len(refused) == 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package inspect is the commands that show what the operators of configs would do in a cluster: plan, get, why and export. They print what
-// pkg/survey finds.
+// Package inspect is the commands that show what the operators of configs would do in a cluster: plan, get, why and
+// export. They print what pkg/survey finds.
 package inspect
 
 import (

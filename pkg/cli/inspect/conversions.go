@@ -15,7 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/webhook"
 )
 
-// noteConversions says for each conversion of the configs whether the CustomResourceDefinition has it, and what is wrong with it.
+// noteConversions says for each conversion of the configs whether the CustomResourceDefinition has it, and what is
+// wrong with it.
 func (f *surveyFlags) noteConversions(
 	ctx context.Context, cfg *rest.Config, operators []*load.File, note noteFunc,
 ) error {

@@ -9,7 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
-// jsonItem is an object in a plan or an explanation. docs/cli.md describes it; what it says is not changed, only added to.
+// jsonItem is an object in a plan or an explanation. docs/cli.md describes it; what it says is not changed, only added
+// to.
 type jsonItem struct {
 	Operator    string         `json:"operator"`
 	Upstream    jsonObject     `json:"upstream"`

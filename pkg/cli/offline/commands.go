@@ -1,4 +1,5 @@
-// Package offline is the commands for those who write configs: init, render and test. None of them has a client for an API server.
+// Package offline is the commands for those who write configs: init, render and test. None of them has a client for an
+// API server.
 package offline
 
 import (

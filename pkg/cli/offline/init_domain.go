@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 )
 
-// chooseDomain settles the domain of the keys: asked for on the command line, or that of the conventions found, or what a
-// person answers, or without one the group's.
+// chooseDomain settles the domain of the keys: asked for on the command line, or that of the conventions found, or what
+// a person answers, or without one the group's.
 func (o *initOptions) chooseDomain(group string) error {
 	switch c := o.conventions; {
 	case o.domain != "":

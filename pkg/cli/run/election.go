@@ -54,7 +54,8 @@ func (e *election) check() error {
 	return nil
 }
 
-// checkActivations refuses shards together with a lock that one process of a cluster holds: the others would not write for theirs.
+// checkActivations refuses shards together with a lock that one process of a cluster holds: the others would not write
+// for theirs.
 func (e *election) checkActivations(files []*load.ActivationFile) error {
 	for _, f := range files {
 		if e.Shards > 0 && f.DNS == nil {

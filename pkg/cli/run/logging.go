@@ -14,8 +14,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/logging"
 )
 
-// bindLogging adds the --zap-… flags as every program on controller-runtime has them, but for the stack traces: an error
-// that is logged is nearly always the cluster's or the config's, and twelve lines of source files hide what it says.
+// bindLogging adds the --zap-… flags as every program on controller-runtime has them, but for the stack traces: an
+// error that is logged is nearly always the cluster's or the config's, and twelve lines of source files hide what it
+// says.
 func bindLogging(cmd *cobra.Command, o *zap.Options) {
 	flags := flag.NewFlagSet("zap", flag.ContinueOnError)
 	o.BindFlags(flags)
@@ -62,8 +63,8 @@ func (l levelFlag) Set(text string) error {
 
 const stacktraceFlag = "zap-stacktrace-level"
 
-// maxLogLevel is the most that is logged: beyond it client-go writes the bodies of its requests into the log, and with them
-// Secrets.
+// maxLogLevel is the most that is logged: beyond it client-go writes the bodies of its requests into the log, and with
+// them Secrets.
 const maxLogLevel = 7
 
 // newLogger returns the logger that the flags ask for.
@@ -76,8 +77,8 @@ func newLogger(o zap.Options, w io.Writer) logr.Logger {
 	return zap.New(zap.UseFlagOptions(&o))
 }
 
-// SetLoggers makes a logger that of controller-runtime and, by klog, of client-go. Nothing may use either meanwhile: klog
-// keeps its logger without a lock.
+// SetLoggers makes a logger that of controller-runtime and, by klog, of client-go. Nothing may use either meanwhile:
+// klog keeps its logger without a lock.
 func SetLoggers(logger logr.Logger) {
 	log.SetLogger(logger)
 	klog.SetLoggerWithOptions(logging.ForClients(logger), klog.ContextualLogger(true))

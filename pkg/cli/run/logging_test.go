@@ -16,8 +16,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/must"
 )
 
-// asLogging is the variable that makes the test binary log and end: controller-runtime keeps the first logger that a process
-// gives it, which may be that of another test.
+// asLogging is the variable that makes the test binary log and end: controller-runtime keeps the first logger that a
+// process gives it, which may be that of another test.
 const asLogging = "TEST_AS_LOGGING"
 
 func TestMain(m *testing.M) {

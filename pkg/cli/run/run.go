@@ -170,8 +170,8 @@ func (o *runOptions) loader() (*process.Loader, error) {
 	}}, nil
 }
 
-// connect prepares the connection to the API server, and installs the definitions of described kinds, if it was asked for. It reports every
-// config error at once if no operator can run.
+// connect prepares the connection to the API server, and installs the definitions of described kinds, if it was asked
+// for. It reports every config error at once if no operator can run.
 func (o *runOptions) connect(ctx context.Context, l process.Loaded, logger logr.Logger) (*rest.Config, error) {
 	cfg, err := o.restLogged()
 	if err != nil {

@@ -189,7 +189,8 @@ func (o *migrateOptions) save(ctx context.Context, cfg *rest.Config, client dyna
 // progressInterval is how often a migration says how far it is.
 const progressInterval = 10 * time.Second
 
-// progress shows how far a migration is: a line that is written again and again at a terminal, otherwise one from time to time.
+// progress shows how far a migration is: a line that is written again and again at a terminal, otherwise one from time
+// to time.
 func (o *migrateOptions) progress() func(migrate.Progress) {
 	terminal, last := command.AtTerminal(o.streams.Err), time.Now()
 	interval := progressInterval

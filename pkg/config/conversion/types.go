@@ -14,8 +14,8 @@ const (
 	MigrateAuto = "Auto"
 )
 
-// Conversion says how objects of a custom kind are converted between its served versions: each spoke to the hub and back, so
-// that two spokes convert by way of the hub.
+// Conversion says how objects of a custom kind are converted between its served versions: each spoke to the hub and
+// back, so that two spokes convert by way of the hub.
 type Conversion struct {
 	// Hub is the version that every other served version converts through.
 	Hub string `json:"hub"`
@@ -23,11 +23,11 @@ type Conversion struct {
 	Spokes []Spoke `json:"spokes" min:"1"`
 	// Preserve keeps what the target version has no room for, so that it is there again after the way back.
 	Preserve *Preserve `json:"preserve,omitempty"`
-	// Publish is Auto (default: spec.conversion of the CustomResourceDefinition is written and kept), or Verify: someone else
-	// writes it, such as a GitOps repository, and it is only compared.
+	// Publish is Auto (default: spec.conversion of the CustomResourceDefinition is written and kept), or Verify: someone
+	// else writes it, such as a GitOps repository, and it is only compared.
 	Publish string `json:"publish,omitempty" enum:"Auto,Verify"`
-	// Migrate is Manual (default: corollary migrate), or Auto: when the CustomResourceDefinition stores another version than
-	// before, or stops serving one, the leader rewrites the stored objects.
+	// Migrate is Manual (default: corollary migrate), or Auto: when the CustomResourceDefinition stores another version
+	// than before, or stops serving one, the leader rewrites the stored objects.
 	Migrate string `json:"migrate,omitempty" enum:"Manual,Auto"`
 }
 
@@ -68,8 +68,8 @@ type Spoke struct {
 	Lost []LostField `json:"lost,omitempty"`
 }
 
-// ConversionRule states both directions: a field of the spoke, and the field of the hub that it becomes. Exactly one of move,
-// wrap, unwrap, forEach and default is set.
+// ConversionRule states both directions: a field of the spoke, and the field of the hub that it becomes. Exactly one of
+// move, wrap, unwrap, forEach and default is set.
 type ConversionRule struct {
 	// Move is the path of a field of the spoke that has the path to in the hub.
 	Move string `json:"move,omitempty"`
@@ -79,7 +79,8 @@ type ConversionRule struct {
 	Unwrap string `json:"unwrap,omitempty"`
 	// ForEach is the path of a list or map in the spoke to whose items the rules apply.
 	ForEach string `json:"forEach,omitempty"`
-	// Default is the path of a field that one of the versions does not have: it gets the value on the way to the other one.
+	// Default is the path of a field that one of the versions does not have: it gets the value on the way to the other
+	// one.
 	Default string `json:"default,omitempty"`
 	// To is the path in the hub, by default the same.
 	To string `json:"to,omitempty"`
@@ -89,7 +90,8 @@ type ConversionRule struct {
 	Value any `json:"value,omitempty"`
 	// Rules apply to each item, for forEach. Their paths begin at the item.
 	Rules []ConversionRule `json:"rules,omitempty"`
-	// ToHub are steps for each item on the way to the hub, for forEach. Their paths begin at the item, which is self in them.
+	// ToHub are steps for each item on the way to the hub, for forEach. Their paths begin at the item, which is self in
+	// them.
 	ToHub []ConversionStep `json:"toHub,omitempty"`
 	// FromHub are steps for each item on the way from the hub, for forEach.
 	FromHub []ConversionStep `json:"fromHub,omitempty"`

@@ -25,8 +25,8 @@ type decoder struct {
 	unknown []string // display paths of fields that do not exist
 }
 
-// Decode fills out, a pointer to a struct, with the document's values, and returns what is wrong with them as the text has them
-// and as values of out's fields. unknown are the display paths of fields that do not exist.
+// Decode fills out, a pointer to a struct, with the document's values, and returns what is wrong with them as the text
+// has them and as values of out's fields. unknown are the display paths of fields that do not exist.
 func Decode(doc *document.Document, out any) (errs config.Errors, unknown []string) {
 	d := decoder{Document: doc}
 	d.object(doc.Values, reflect.ValueOf(out).Elem(), nil)

@@ -86,8 +86,8 @@ func fixForSyntax(line string) string {
 	}
 }
 
-// flowEntry returns the first entry of a flow mapping on a line ("- {rule: a, message: b: c}") whose value holds a colon
-// that YAML reads as another key: "message: b: c"; "" if there is none.
+// flowEntry returns the first entry of a flow mapping on a line ("- {rule: a, message: b: c}") whose value holds a
+// colon that YAML reads as another key: "message: b: c"; "" if there is none.
 func flowEntry(text string) string {
 	_, inside, isFlow := strings.Cut(text, "{")
 	if !isFlow || strings.HasPrefix(inside, "{") || strings.ContainsAny(text[:len(text)-len(inside)-1], `"'`) {
@@ -102,8 +102,8 @@ func flowEntry(text string) string {
 	return ""
 }
 
-// splitFlow splits what is inside a flow mapping at its commas, up to its closing brace. Commas in quotes and in brackets do
-// not count.
+// splitFlow splits what is inside a flow mapping at its commas, up to its closing brace. Commas in quotes and in
+// brackets do not count.
 func splitFlow(inside string) []string {
 	var entries []string
 	depth, start, quote := 0, 0, byte(0)

@@ -4,8 +4,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
-// Problems collects what is wrong with the values of a document. It says nothing about a value that was already reported as
-// unreadable or of the wrong type.
+// Problems collects what is wrong with the values of a document. It says nothing about a value that was already
+// reported as unreadable or of the wrong type.
 type Problems struct {
 	*Document
 	Errs config.Errors

@@ -57,9 +57,9 @@ func (a *ActivationFile) Digest() string {
 // Follows is the activation that the operator follows, by Activations; nil for none.
 func (f *File) Follows() *ActivationFile { return f.follows }
 
-// Activations returns the activations in the files that o names, and notes in operators which one they follow. The errors are
-// those of files of kind Activation, and of operators whose activation is missing or has errors, which must not be run either:
-// Operators reports the others.
+// Activations returns the activations in the files that o names, and notes in operators which one they follow. The
+// errors are those of files of kind Activation, and of operators whose activation is missing or has errors, which must
+// not be run either: Operators reports the others.
 func Activations(o Options, operators []*File) ([]*ActivationFile, config.Errors) {
 	var list []*ActivationFile
 	sources, _ := find(o.Files)

@@ -98,9 +98,9 @@ func (f *File) where(path string) string {
 	return e.Error()
 }
 
-// sharedStatus reports the condition types and status paths that two operators on one upstream kind both write:
-// each would undo the other forever. Where no object can be an upstream of both, they share none; but if only labels keep them apart, an
-// object may go from one to the other, which would take what is recorded for its own.
+// sharedStatus reports the condition types and status paths that two operators on one upstream kind both write: each
+// would undo the other forever. Where no object can be an upstream of both, they share none; but if only labels keep
+// them apart, an object may go from one to the other, which would take what is recorded for its own.
 func sharedStatus(f *File, other *File) config.Errors {
 	kind := config.GroupKind(f.Watch.APIVersion, f.Watch.Kind)
 	if f.Watch.Kind == "" || f.Source != nil || kind != config.GroupKind(other.Watch.APIVersion, other.Watch.Kind) || !*f.Status.Enabled ||

@@ -69,8 +69,8 @@ type CertificateFile struct {
 	Of string
 }
 
-// Conversions returns the conversions of operators, and those of the files that o names, with their certificates. The errors are
-// those of files of kind Conversion and ConversionCertificate: Operators reports the others.
+// Conversions returns the conversions of operators, and those of the files that o names, with their certificates. The
+// errors are those of files of kind Conversion and ConversionCertificate: Operators reports the others.
 func Conversions(o Options, operators []*File) ([]*ConversionFile, config.Errors) {
 	var list []*ConversionFile
 	for _, f := range operators {

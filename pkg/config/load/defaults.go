@@ -96,7 +96,8 @@ func fillDownstream(d *config.Downstream) {
 	fill(&d.Drift.Policy, config.DriftEnforce)
 }
 
-// fillSource fills what follows from rows being the upstreams: they have a kind of their own, no status, and no owner references.
+// fillSource fills what follows from rows being the upstreams: they have a kind of their own, no status, and no owner
+// references.
 func (f *File) fillSource() {
 	op, s := &f.Operator, f.Source
 	if s == nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
-// ForDeletion returns the file cut down to what the deletion of an upstream depends on, where nothing wrong was found in that:
-// what is watched, whose objects are whose, what becomes of them and in which order, and deletion.before with all that it may read.
-// Templates, rules and expressions of the downstreams are not among it, as long as their texts tell which other downstreams they read.
-// held are the errors of the file that may concern a deletion, an unknown field wherever it is, since it may be one of these misspelt:
-// then there is no such file.
+// ForDeletion returns the file cut down to what the deletion of an upstream depends on, where nothing wrong was found
+// in that: what is watched, whose objects are whose, what becomes of them and in which order, and deletion.before with
+// all that it may read. Templates, rules and expressions of the downstreams are not among it, as long as their texts
+// tell which other downstreams they read. held are the errors of the file that may concern a deletion, an unknown field
+// wherever it is, since it may be one of these misspelt: then there is no such file.
 //
 // A file without errors can be cut down, too: what is wrong with it may be found later.
 func (f *File) ForDeletion() (cut *File, held config.Errors) {
@@ -33,14 +33,15 @@ func (f *File) ForDeletion() (cut *File, held config.Errors) {
 	return f.cut(), nil
 }
 
-// What follows matches the paths of what no deletion depends on. Where there is a deletion.before, inputs, parameters, variables
-// and helpers may be for it.
+// What follows matches the paths of what no deletion depends on. Where there is a deletion.before, inputs, parameters,
+// variables and helpers may be for it.
 const needless = `guard|events|requires|resyncPeriod|retry|validate|watch\.(matchConditions|schema|acknowledged)|status\.fields|conventions\.(pause|reconcile)|` +
 	`downstreams\[\d+\]\.(template|templateFile|when|forEach|ready|drift|adoptionPolicy|adopt|updatePolicy)`
 
 var (
 	needlessBesideBefore = regexp.MustCompile(`^(` + needless + `)($|[.\[])`)
-	// orders matches what may name other downstreams: if one could not be read, it is not known what is to be deleted last.
+	// orders matches what may name other downstreams: if one could not be read, it is not known what is to be deleted
+	// last.
 	orders = regexp.MustCompile(`^((variables|helpers|helpersFile)($|[.\[])|` +
 		`downstreams\[\d+\]\.(template|templateFile|when|forEach|forEach\.items)$)`)
 	needlessForDeletion = regexp.MustCompile(`^(inputs|parameters|variables|helpers|helpersFile|` + needless + `)($|[.\[])`)
@@ -88,7 +89,8 @@ func (f *File) hasProblemIn(key string) bool {
 	})
 }
 
-// MayHold reports whether upstreams may have a finalizer of this config: it names one, or it may, as far as it could be read.
+// MayHold reports whether upstreams may have a finalizer of this config: it names one, or it may, as far as it could be
+// read.
 func (f *File) MayHold() bool {
 	if f.Source != nil { // rows have no finalizers
 		return false

@@ -7,8 +7,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
-// deletionOrder gives each downstream those that it comes after, or that its texts name. The texts may have errors, so they are only
-// searched. What only a comment names counts, too, unless it would close a circle, in which each downstream waits for the others.
+// deletionOrder gives each downstream those that it comes after, or that its texts name. The texts may have errors, so
+// they are only searched. What only a comment names counts, too, unless it would close a circle, in which each
+// downstream waits for the others.
 func (f *File) deletionOrder() [][]config.After {
 	order, texts := make([][]config.After, len(f.Downstreams)), make([]string, len(f.Downstreams))
 	for i := range f.Downstreams {

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/simpleschema"
 )
 
-// SpecSchema returns the OpenAPI schema of .spec that watch.schema describes, which is shared: never change it. It is nil where the config
-// has none, or one with errors.
+// SpecSchema returns the OpenAPI schema of .spec that watch.schema describes, which is shared: never change it. It is
+// nil where the config has none, or one with errors.
 func (f *File) SpecSchema() map[string]any { return f.described }
 
 // describe reads the schema that watch.schema describes.
@@ -34,7 +34,8 @@ func (f *File) describe() config.Errors {
 	return p.Errs
 }
 
-// describedBy reports what two operators say differently of one kind. An operator without watch.schema takes that of another.
+// describedBy reports what two operators say differently of one kind. An operator without watch.schema takes that of
+// another.
 func describedBy(f *File, other *File) config.Errors {
 	a, b := f.Watch.Schema, other.Watch.Schema
 	if a == nil || b == nil || f.Watch.Kind == "" {

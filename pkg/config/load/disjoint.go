@@ -8,8 +8,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
-// disjoint reports whether no object can be an upstream of both: by the namespaces that both list, by the labels of the object or
-// by those of its namespace. Labels change, so that an object can go from one to the other.
+// disjoint reports whether no object can be an upstream of both: by the namespaces that both list, by the labels of the
+// object or by those of its namespace. Labels change, so that an object can go from one to the other.
 func disjoint(w, other *config.Watch) bool {
 	return apart(w, other) || contradict(w.LabelSelector, other.LabelSelector) || contradict(w.NamespaceSelector, other.NamespaceSelector)
 }
@@ -20,8 +20,8 @@ func apart(w, other *config.Watch) bool {
 		!slices.ContainsFunc(w.Namespaces, func(ns string) bool { return slices.Contains(other.Namespaces, ns) })
 }
 
-// contradict reports whether no labels satisfy both selectors. Requirements for different keys do not depend on each other, so
-// one key for which no value is left decides.
+// contradict reports whether no labels satisfy both selectors. Requirements for different keys do not depend on each
+// other, so one key for which no value is left decides.
 func contradict(a, b *metav1.LabelSelector) bool {
 	if a == nil || b == nil {
 		return false

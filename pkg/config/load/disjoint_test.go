@@ -50,8 +50,8 @@ func TestDisjoint(t *testing.T) {
 	}
 }
 
-// Selectors contradict each other if and only if no set of labels satisfies both: tried with all small ones. "other" means
-// every value that no selector names.
+// Selectors contradict each other if and only if no set of labels satisfies both: tried with all small ones. "other"
+// means every value that no selector names.
 func TestContradictByTrying(t *testing.T) {
 	values := []string{"", "x", "y", "z", "other"} // "" is no label
 	var all []labels.Set

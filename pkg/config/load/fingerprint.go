@@ -8,8 +8,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/document"
 )
 
-// Fingerprint returns a digest of files: those that Operators reads for Options.Files, and more. It changes if the content of one of
-// them changes, or if one comes or goes. covered are their paths. Standard input is left out: it does not change.
+// Fingerprint returns a digest of files: those that Operators reads for Options.Files, and more. It changes if the
+// content of one of them changes, or if one comes or goes. covered are their paths. Standard input is left out: it does
+// not change.
 func Fingerprint(files, more []string) (sum string, covered map[string]bool) {
 	sources, errs := find(files)
 	paths := make([]string, 0, len(sources)+len(more))

@@ -101,8 +101,8 @@ func open(s source, stdin io.Reader, lib library) (*File, config.Errors) {
 	return f, nil
 }
 
-// isManifest reports whether a file that is beside configs holds an object of Kubernetes, such as the definition of their kind, and
-// not a config with a mistake in its first lines.
+// isManifest reports whether a file that is beside configs holds an object of Kubernetes, such as the definition of
+// their kind, and not a config with a mistake in its first lines.
 func (f *File) isManifest() bool {
 	apiVersion, _ := f.Values["apiVersion"].(string)
 	kind, _ := f.Values["kind"].(string)

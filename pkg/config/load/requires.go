@@ -6,7 +6,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
-// requiresProgram holds the config against the version of this program. A program that was built without one satisfies every config.
+// requiresProgram holds the config against the version of this program. A program that was built without one satisfies
+// every config.
 func (f *File) requiresProgram(program string) config.Errors {
 	if f.Requires == nil {
 		return nil

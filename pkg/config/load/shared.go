@@ -17,8 +17,8 @@ type shared struct {
 	errs               config.Errors
 }
 
-// library holds the files of conventions that one call of Operators has read, by path: each is read once, so that the operators
-// that share it see the same text.
+// library holds the files of conventions that one call of Operators has read, by path: each is read once, so that the
+// operators that share it see the same text.
 type library map[string]*shared
 
 // open returns the file of conventions at path.
@@ -75,7 +75,8 @@ func (f *File) sharedName() string {
 	return name
 }
 
-// conventionsUnread reports whether conventions may be in another file that could not be read: then a missing key is not an error.
+// conventionsUnread reports whether conventions may be in another file that could not be read: then a missing key is
+// not an error.
 func (f *File) conventionsUnread() bool {
 	return f.shared != nil && f.shared.conventions == nil || f.Reported(conventionsFileKey)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/document"
 )
 
-// Sources returns the files whose content makes this operator: the config file, its conventionsFile, its helpersFile and its
-// templateFiles, as errors name them, each once. Files that could not be read are among them: they may be created later.
-// Standard input is not.
+// Sources returns the files whose content makes this operator: the config file, its conventionsFile, its helpersFile
+// and its templateFiles, as errors name them, each once. Files that could not be read are among them: they may be
+// created later. Standard input is not.
 func (f *File) Sources() []string {
 	var out []string
 	add := func(path string) {
@@ -28,8 +28,8 @@ func (f *File) Sources() []string {
 	return out
 }
 
-// Named returns the files that the config names, as it names them: its conventionsFile, helpersFile and templateFiles. Place says
-// where they are.
+// Named returns the files that the config names, as it names them: its conventionsFile, helpersFile and templateFiles.
+// Place says where they are.
 func (f *File) Named() []string {
 	var names []string
 	if name := f.sharedName(); name != "" {
@@ -72,8 +72,8 @@ func (f *File) Kinds() []schema.GroupVersionKind {
 }
 
 // Digest returns a digest, in hexadecimal digits, of the operator as loaded: all layers and defaults, the texts of
-// templates included. The place of a value is not a part of it: not the order of keys, comments, the names of files, nor
-// whether a template is inline. Nor are the conversion, watch.schema and watch.acknowledged, which change no
+// templates included. The place of a value is not a part of it: not the order of keys, comments, the names of files,
+// nor whether a template is inline. Nor are the conversion, watch.schema and watch.acknowledged, which change no
 // downstream, and guard.confirmed, which names a digest itself.
 func (f *File) Digest() string {
 	op := f.Operator

@@ -10,8 +10,8 @@ const (
 	OnLostStandby = "Standby"
 )
 
-// Activation is a file of kind Activation: a lock outside of the clusters, whose holder is the active cluster. The operators of
-// all others only watch. Exactly one of the locks is set.
+// Activation is a file of kind Activation: a lock outside of the clusters, whose holder is the active cluster. The
+// operators of all others only watch. Exactly one of the locks is set.
 type Activation struct {
 	// APIVersion is corollary.dev/v1alpha1.
 	APIVersion string `json:"apiVersion"`
@@ -29,9 +29,11 @@ type Activation struct {
 	DynamoDB *ActivationDynamoDB `json:"dynamodb,omitempty"`
 	// DNS has a name in DNS say which cluster is active. It is not a lock: two clusters may be active at a time.
 	DNS *ActivationDNS `json:"dns,omitempty"`
-	// Identity of this cluster, different from those of all others. Flag or environment override it: --activation-identity.
+	// Identity of this cluster, different from those of all others. Flag or environment override it:
+	// --activation-identity.
 	Identity string `json:"identity,omitempty"`
-	// LeaseDuration is how long the others wait after the last renewal before they take the lock: whole seconds. Default: 15s.
+	// LeaseDuration is how long the others wait after the last renewal before they take the lock: whole seconds. Default:
+	// 15s.
 	LeaseDuration common.Duration `json:"leaseDuration,omitempty"`
 	// RenewDeadline is how long after its last renewal was sent the active cluster still writes. Default: 10s.
 	RenewDeadline common.Duration `json:"renewDeadline,omitempty"`
@@ -75,12 +77,13 @@ type ActivationZooKeeper struct {
 	Path string `json:"path"`
 	// TLS is how servers are checked, and how this cluster identifies itself to them. Default: no TLS.
 	TLS *ActivationTLS `json:"tls,omitempty"`
-	// AuthFrom is where USER:PASSWORD of ZooKeeper's scheme digest is: nodes are created for that user alone. Default: for anybody.
+	// AuthFrom is where USER:PASSWORD of ZooKeeper's scheme digest is: nodes are created for that user alone. Default: for
+	// anybody.
 	AuthFrom *ActivationSecret `json:"authFrom,omitempty"`
 }
 
-// ActivationDynamoDB is an item in a table of DynamoDB. Credentials are those of the AWS SDK: environment variables, a web identity
-// (the pod's ServiceAccount), shared files, or the machine's role.
+// ActivationDynamoDB is an item in a table of DynamoDB. Credentials are those of the AWS SDK: environment variables, a
+// web identity (the pod's ServiceAccount), shared files, or the machine's role.
 type ActivationDynamoDB struct {
 	// Table with the item. It has a partition key of type String, and no sort key.
 	Table string `json:"table"`
@@ -100,7 +103,8 @@ type ActivationDNS struct {
 	Host string `json:"host,omitempty" form:"hostName"`
 	// Addresses of this cluster, with host.
 	Addresses []string `json:"addresses,omitempty" unique:"true"`
-	// Interface is a network interface of this machine, or pod, whose addresses are those of this cluster; in the place of addresses.
+	// Interface is a network interface of this machine, or pod, whose addresses are those of this cluster; in the place of
+	// addresses.
 	Interface string `json:"interface,omitempty"`
 	// TXT is a name with a TXT record that says which cluster is active.
 	TXT string `json:"txt,omitempty" form:"hostName"`

@@ -3,19 +3,19 @@ package query
 
 import "github.com/corollary-dev/corollary/pkg/config/common"
 
-// RowKind is the kind of upstreams that are rows of a query, in APIVersion. No API server has it: it is the kind that case
-// files, owner marks and commands name.
+// RowKind is the kind of upstreams that are rows of a query, in APIVersion. No API server has it: it is the kind that
+// case files, owner marks and commands name.
 const RowKind = "Row"
 
 // Source is a database whose rows are the upstreams.
 type Source struct {
 	Rows
 
-	// Deletes limits what one result may delete without confirmation. A result without rows always needs one, and a failed query
-	// deletes nothing.
+	// Deletes limits what one result may delete without confirmation. A result without rows always needs one, and a failed
+	// query deletes nothing.
 	Deletes Deletes `json:"deletes,omitempty"`
-	// WriteBack is an UPDATE or INSERT that records the state of a row, executed when that changes. Its parameters are $state, $ready,
-	// $reason, $message, and the column that key names, such as $id.
+	// WriteBack is an UPDATE or INSERT that records the state of a row, executed when that changes. Its parameters are
+	// $state, $ready, $reason, $message, and the column that key names, such as $id.
 	WriteBack string `json:"writeBack,omitempty"`
 	// WriteDSNFrom says where the connection string of writeBack is, for PostgreSQL and MySQL. Default: that of the query.
 	WriteDSNFrom *DSNFrom `json:"writeDSNFrom,omitempty"`
@@ -31,8 +31,8 @@ type Rows struct {
 	SQLite *SQLite `json:"sqlite,omitempty"`
 	// Query is the statement that returns the rows. Expressions read a column as .row.COLUMN.
 	Query string `json:"query"`
-	// Key is the column that identifies a row: unique, and never NULL. An object made from a row belongs to it as long as the key
-	// and the name of the operator stay the same.
+	// Key is the column that identifies a row: unique, and never NULL. An object made from a row belongs to it as long as
+	// the key and the name of the operator stay the same.
 	Key string `json:"key"`
 	// Changes says how changed rows are noticed.
 	Changes Changes `json:"changes,omitempty"`
@@ -92,17 +92,18 @@ type Changes struct {
 	Listen string `json:"listen,omitempty"`
 	// Poll is how often the query is executed, at least 1s. Default: 30s.
 	Poll common.Duration `json:"poll,omitempty"`
-	// Cursor is a column whose value grows with each change of a row, such as updated_at or a version: only rows are read that may have
-	// changed.
+	// Cursor is a column whose value grows with each change of a row, such as updated_at or a version: only rows are read
+	// that may have changed.
 	Cursor string `json:"cursor,omitempty"`
-	// Overlap is how long a transaction may take between setting the cursor and its commit to be noticed at once. Default: 1m.
+	// Overlap is how long a transaction may take between setting the cursor and its commit to be noticed at once. Default:
+	// 1m.
 	Overlap common.Duration `json:"overlap,omitempty"`
 	// Full is how often all rows are read nevertheless, which finds deleted rows and what the cursor misses. Default: 10m.
 	Full common.Duration `json:"full,omitempty"`
 }
 
-// Deletes limits how many downstreams one result may delete, because it lacks their rows, until that is confirmed as any change
-// that guard holds.
+// Deletes limits how many downstreams one result may delete, because it lacks their rows, until that is confirmed as
+// any change that guard holds.
 type Deletes struct {
 	// MaxPercent is the percentage of existing downstreams. Default: 10; 100: no limit.
 	MaxPercent *int `json:"maxPercent,omitempty" min:"0" max:"100"`

@@ -7,14 +7,15 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// Generated is a random value of a Secret. It is made when the Secret is created or lacks the key, and nobody but the API
-// server knows it.
+// Generated is a random value of a Secret. It is made when the Secret is created or lacks the key, and nobody but the
+// API server knows it.
 type Generated struct {
 	// Path is .data.KEY or .stringData.KEY; both mean the same key. A key with dots is quoted: .data['tls.key'].
 	Path string `json:"path" form:"path"`
 	// Length is the number of characters (default 32).
 	Length *int `json:"length,omitempty" min:"1" max:"4096"`
-	// Charset is alphanumeric (default), alphabetic, numeric, hex, or symbols (also punctuation, without quotes and backslashes).
+	// Charset is alphanumeric (default), alphabetic, numeric, hex, or symbols (also punctuation, without quotes and
+	// backslashes).
 	Charset Charset `json:"charset,omitempty" enum:"alphanumeric,alphabetic,numeric,hex,symbols"`
 }
 

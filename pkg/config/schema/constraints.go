@@ -111,7 +111,8 @@ var constraints = map[reflect.Type]func(*jsonschema.Schema){
 	reflect.TypeFor[config.Operator](): func(s *jsonschema.Schema) {
 		property(s, "apiVersion").Const = config.APIVersion
 		property(s, "kind").Const = config.Kind
-		// What is missing here may be in the conventionsFile. Labels are not needed where every downstream has ownership Fields.
+		// What is missing here may be in the conventionsFile. Labels are not needed where every downstream has ownership
+		// Fields.
 		s.Required = without(s.Required, "conventions")
 		// null, which takes an operator out of a chart's values, must not be refused.
 		s.AnyOf = []*jsonschema.Schema{{Required: []string{"watch", "status"}}, {Required: []string{"source"}}}

@@ -9,7 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/document"
 )
 
-// checkOrder checks that the downstreams that others come after exist, and that no downstream comes after itself in the end.
+// checkOrder checks that the downstreams that others come after exist, and that no downstream comes after itself in the
+// end.
 func checkOrder(v *validator) {
 	var names []string
 	for _, d := range v.Downstreams {

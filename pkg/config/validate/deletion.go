@@ -1,7 +1,7 @@
 package validate
 
-// checkDeletion checks what is done when an upstream is deleted, and that what it needs is there: what must happen while
-// the upstream still exists needs a finalizer that holds it.
+// checkDeletion checks what is done when an upstream is deleted, and that what it needs is there: what must happen
+// while the upstream still exists needs a finalizer that holds it.
 func checkDeletion(v *validator) {
 	if v.Deletion.Wait {
 		checkHolds(v, "deletion.wait is true")

@@ -1,8 +1,8 @@
 package validate
 
-// checkDistinct reports an annotation that would have to hold two things. Those of upstreams and of downstreams are compared
-// too: what is downstream here may be upstream to another operator. What was used before counts as used, for it is read
-// still; that it differs from its own successor is said elsewhere.
+// checkDistinct reports an annotation that would have to hold two things. Those of upstreams and of downstreams are
+// compared too: what is downstream here may be upstream to another operator. What was used before counts as used, for
+// it is read still; that it differs from its own successor is said elsewhere.
 func checkDistinct(v *validator) {
 	c := &v.Conventions
 	checkNotGiven(v, "conventions.owner.annotation", c.Owner.Annotation, "conventions.annotations", c.Annotations)

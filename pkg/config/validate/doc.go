@@ -1,3 +1,3 @@
-// Package validate checks the values of configs: what can be known from the files alone. It compiles no CEL and no template, and knows
-// no cluster.
+// Package validate checks the values of configs: what can be known from the files alone. It compiles no CEL and no
+// template, and knows no cluster.
 package validate

@@ -16,7 +16,8 @@ const (
 	maxGeneratedLength = 4096
 )
 
-// checkGenerated checks the random values of a Secret: each has a key of its own, which nothing else in the config is about.
+// checkGenerated checks the random values of a Secret: each has a key of its own, which nothing else in the config is
+// about.
 func checkGenerated(v *validator, at string, d *config.Downstream) {
 	list := at + ".generated"
 	if len(d.Generated) == 0 {

@@ -42,7 +42,8 @@ func checkInputs(v *validator) {
 // freeNames are the API groups in whose kinds an object's name may hold more than a DNS name.
 var freeNames = []string{"rbac.authorization.k8s.io", "certificates.k8s.io"}
 
-// checkInputRows is about an input that is read from a database: keys about objects of an API server say nothing about it.
+// checkInputRows is about an input that is read from a database: keys about objects of an API server say nothing about
+// it.
 func checkInputRows(v *validator, at string, in config.Input) {
 	checkRows(v, at+".sql", in.SQL, "write a SELECT whose rows are read")
 	type key struct {

@@ -12,7 +12,8 @@ import (
 
 var memberNameRE = regexp.MustCompile(forms.MemberName)
 
-// celWords cannot be selected from a map. The words that CEL only reserves, such as namespace, can: downstreams.namespace.
+// celWords cannot be selected from a map. The words that CEL only reserves, such as namespace, can:
+// downstreams.namespace.
 var celWords = []string{"false", "in", "null", "true"}
 
 // checkMember checks a name by which expressions select from the map of that name in CEL.
@@ -35,8 +36,8 @@ func checkMember(v *validator, at, list, name string) bool {
 	return false
 }
 
-// checkEntryName checks the name of entry i of downstreams or inputs: it is there, CEL can select by it, and no entry before has
-// it. first has the entries so far by their names; fix says what the name is for.
+// checkEntryName checks the name of entry i of downstreams or inputs: it is there, CEL can select by it, and no entry
+// before has it. first has the entries so far by their names; fix says what the name is for.
 func checkEntryName(v *validator, list string, i int, name, fix string, first map[string]int) {
 	at := fmt.Sprintf("%s[%d].name", list, i)
 	if !v.required(at, name, fix) || !checkMember(v, at, list, name) {

@@ -98,8 +98,8 @@ func addWhole(v *validator, at, fix, problem string) {
 	}
 }
 
-// checkPreviousFinalizer takes a name without a domain too, which custom resources may have from another tool; but not those
-// with which Kubernetes itself says how to delete.
+// checkPreviousFinalizer takes a name without a domain too, which custom resources may have from another tool; but not
+// those with which Kubernetes itself says how to delete.
 func checkPreviousFinalizer(v *validator, at, name string) {
 	if checkKey(v, at, name) && slices.Contains([]string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}, name) {
 		v.Add(at, "remove it", "%q is Kubernetes' own", name)

@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/forms"
 )
 
-// CheckOperator checks an operator. unread says that conventions may be in another file that could not be read: then a missing
-// key is not an error.
+// CheckOperator checks an operator. unread says that conventions may be in another file that could not be read: then a
+// missing key is not an error.
 func CheckOperator(doc *document.Document, op *config.Operator, unread bool) config.Errors {
 	v := &validator{Problems: document.Problems{Document: doc}, Operator: op, unread: unread}
 	checkRoot(v)

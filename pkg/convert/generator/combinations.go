@@ -9,7 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// Combinations are all pairs of values of two fields, and how many these are. Of more than maxPairs so many are chosen at random.
+// Combinations are all pairs of values of two fields, and how many these are. Of more than maxPairs so many are chosen
+// at random.
 func (g *Generator) Combinations(v *kinds.Version, maxPairs int) (chosen func(func(map[string]int) bool), all int) {
 	fields := g.choices(v.Structural, "", 0)
 	before := 0

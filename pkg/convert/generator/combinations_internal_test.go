@@ -9,7 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// All combinations of two fields are tried, if these are not too many; else some of every two fields, whatever their names.
+// All combinations of two fields are tried, if these are not too many; else some of every two fields, whatever their
+// names.
 func TestCombinations(t *testing.T) {
 	t.Parallel()
 	properties := map[string]structuralschema.Structural{}
@@ -40,7 +41,8 @@ func TestCombinations(t *testing.T) {
 	}
 }
 
-// TestManyFields: of many optional fields, most objects have some, and some have all: an object is made and converted in bounded time.
+// TestManyFields: of many optional fields, most objects have some, and some have all: an object is made and converted
+// in bounded time.
 func TestManyFields(t *testing.T) {
 	t.Parallel()
 	properties := map[string]structuralschema.Structural{}

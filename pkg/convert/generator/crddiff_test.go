@@ -17,8 +17,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// TestCompatibleChangesHold changes random schemas at random. Where crddiff calls that compatible, each object that is valid by the old
-// schema is valid by the new one and loses nothing, which the API server's own code decides; and back, unless a change says what is lost.
+// TestCompatibleChangesHold changes random schemas at random. Where crddiff calls that compatible, each object that is
+// valid by the old schema is valid by the new one and loses nothing, which the API server's own code decides; and back,
+// unless a change says what is lost.
 func TestCompatibleChangesHold(t *testing.T) {
 	t.Parallel()
 	compatible, refused := 0, 0

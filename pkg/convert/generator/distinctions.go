@@ -134,7 +134,8 @@ func (d *distinctions) sizeFrom(random *rand.Rand, limit int) int {
 	return d.sizes[random.IntN(n)]
 }
 
-// textFrom joins literals, what matches regular expressions, and letters, in any order. Some are filled up to a size, at any place.
+// textFrom joins literals, what matches regular expressions, and letters, in any order. Some are filled up to a size,
+// at any place.
 func (g *Generator) textFrom() string {
 	letters := []rune("abcXYZ019-_.:,/ =é")
 	parts := make([]string, g.random.IntN(5))

@@ -1,5 +1,5 @@
-// Package generator makes objects of a version as an API server would have stored them: with values at the bounds of their schemas, at
-// what rules distinguish, and at random. It knows no conversion.
+// Package generator makes objects of a version as an API server would have stored them: with values at the bounds of
+// their schemas, at what rules distinguish, and at random. It knows no conversion.
 package generator
 
 import (
@@ -25,7 +25,8 @@ type Options struct {
 	// Metadata are the labels and annotations that rules name, Literals the texts and numbers in rules.
 	Metadata []fieldpath.Path
 	Literals []any
-	// Versions are those whose bounds make a difference; of Others, the names of fields are tried where unknown ones are kept.
+	// Versions are those whose bounds make a difference; of Others, the names of fields are tried where unknown ones are
+	// kept.
 	Versions, Others []*kinds.Version
 }
 
@@ -39,7 +40,8 @@ type Generator struct {
 	chosen map[string]int
 	// given fixes the values at some places.
 	given map[string]any
-	// uniform is true while all optional fields are set, and choices of few values are made alike: all the first, or all the last.
+	// uniform is true while all optional fields are set, and choices of few values are made alike: all the first, or all
+	// the last.
 	uniform, last bool
 	// unknown are fields that other versions declare, by name: where unknown fields are kept, they may have these names.
 	unknown map[string]*structuralschema.Structural
@@ -55,8 +57,9 @@ type scalar struct {
 	nullable, intOrString, isUnknown bool
 }
 
-// maxItems is how many items most lists and maps have, maxMany how many some have: one of rarely, at most maxManyDepth deep. maxDepth is
-// how deep they are in each other. Objects have two thirds of their optional fields, of many fields about usualFields.
+// maxItems is how many items most lists and maps have, maxMany how many some have: one of rarely, at most maxManyDepth
+// deep. maxDepth is how deep they are in each other. Objects have two thirds of their optional fields, of many fields
+// about usualFields.
 const (
 	maxItems     = 3
 	usualFields  = 32
@@ -208,7 +211,8 @@ func (g *Generator) addKeys(made map[string]any, s *structuralschema.Structural,
 	}
 }
 
-// addUnknown adds fields that the schema does not declare: under names that nobody declares, and that the other version does.
+// addUnknown adds fields that the schema does not declare: under names that nobody declares, and that the other version
+// does.
 func (g *Generator) addUnknown(made map[string]any, s *structuralschema.Structural, at string, depth int) {
 	if g.random.IntN(2) == 0 {
 		made["unknownField"] = map[string]any{"n": int64(1<<53 + 1), "list": []any{"a", nil, 1.5}}
@@ -231,7 +235,8 @@ func limitOf(s *structuralschema.Structural, of func(*structuralschema.ValueVali
 	return int(min(*of(s.ValueValidation), maxSize))
 }
 
-// count is how many items a list or map gets: mostly few, rarely as many as make a difference. limit is -1 if there is none.
+// count is how many items a list or map gets: mostly few, rarely as many as make a difference. limit is -1 if there is
+// none.
 func (g *Generator) count(low, high, limit, depth int) int {
 	if limit < 0 {
 		limit = maxSize

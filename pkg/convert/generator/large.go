@@ -21,8 +21,8 @@ import (
 // triesOfSize bounds how many objects are made to get one that is valid: half of them have only what is required.
 const triesOfSize = 8
 
-// Sized makes objects in which one list, map or text is at a bound, or just outside of one of the other version. isLarge: one is so large
-// that the object would not get smaller otherwise.
+// Sized makes objects in which one list, map or text is at a bound, or just outside of one of the other version.
+// isLarge: one is so large that the object would not get smaller otherwise.
 func (g *Generator) Sized(ctx context.Context, v, other *kinds.Version) func(func(obj map[string]any, isLarge bool) bool) {
 	own := *g
 	own.chosen, own.random = nil, rand.New(rand.NewPCG(1, 2))
@@ -193,7 +193,8 @@ func (m *largeMaker) scalar(s *structuralschema.Structural) any {
 	return "x"
 }
 
-// text is a text of a size: a letter so many times or, to match a pattern, a text that matches with one of its letters repeated.
+// text is a text of a size: a letter so many times or, to match a pattern, a text that matches with one of its letters
+// repeated.
 func (m *largeMaker) text(v *structuralschema.ValueValidation, size int) any {
 	for _, letter := range []string{"z", "1", "A"} {
 		if text := strings.Repeat(letter, size); matches(v, text) {

@@ -73,8 +73,8 @@ func (g *Generator) integer(v *structuralschema.ValueValidation) any {
 	return high
 }
 
-// usualNumbers are of each kind that floating-point numbers have: whole, fractions with and without an exact form, of any magnitude,
-// subnormal, and whole numbers that a float64 does not have.
+// usualNumbers are of each kind that floating-point numbers have: whole, fractions with and without an exact form, of
+// any magnitude, subnormal, and whole numbers that a float64 does not have.
 var usualNumbers = []any{
 	int64(0), int64(1), 0.5, -1.5, 0.125, 0.1, 0.29, 1.005, -0.001, 1.0 / 3, 2.5, 99.99, 123456.789, 1e-7, 1e21, 1e300, -1e300,
 	math.SmallestNonzeroFloat64, 2.2250738585072014e-308, math.MaxFloat64, -math.MaxFloat64,

@@ -46,7 +46,8 @@ func (g *Generator) collect(s *structuralschema.Structural, depth int) {
 // IsHeads tosses a coin.
 func (g *Generator) IsHeads() bool { return g.random.IntN(2) == 0 }
 
-// Next makes the next object of a version: with values at the places that are chosen, or a random one where chosen is nil.
+// Next makes the next object of a version: with values at the places that are chosen, or a random one where chosen is
+// nil.
 func (g *Generator) Next(ctx context.Context, v *kinds.Version, chosen map[string]int) (obj map[string]any, ok bool) {
 	g.chosen, g.uniform = chosen, chosen == nil && g.random.IntN(10) == 0
 	g.last = g.IsHeads()
@@ -123,7 +124,8 @@ func (g *Generator) near() string {
 	return texts[g.random.IntN(len(texts))]
 }
 
-// identifier is a name of at most limit characters, with no errors: of a size, with a literal, or one that a regular expression matches.
+// identifier is a name of at most limit characters, with no errors: of a size, with a literal, or one that a regular
+// expression matches.
 func (g *Generator) identifier(limit int, errors func(string) []string) string {
 	text := "a"
 	switch choice := g.random.IntN(10); {

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// maxLong is how many items, keys or characters are tried at a bound, maxLongSum how many items and keys in all of one direction: a
-// hundred characters count as one.
+// maxLong is how many items, keys or characters are tried at a bound, maxLongSum how many items and keys in all of one
+// direction: a hundred characters count as one.
 const (
 	maxLong    = 10_000
 	maxLongSum = 100_000
@@ -70,8 +70,9 @@ func extentOf(at string, low, most *int64) extent {
 	return e
 }
 
-// places lists what is tried: each place at its own bounds and just outside of those that the same place has in the other version; then
-// just above the bounds of other places there, where a rule may put it, and at the numbers in expressions.
+// places lists what is tried: each place at its own bounds and just outside of those that the same place has in the
+// other version; then just above the bounds of other places there, where a rule may put it, and at the numbers in
+// expressions.
 func (g *Generator) places(s, other *structuralschema.Structural) []sized {
 	theirs := extents(other, "", 0)
 	var near, far []sized
@@ -102,7 +103,8 @@ func (g *Generator) places(s, other *structuralschema.Structural) []sized {
 	return withinSum(near, far)
 }
 
-// withinSum joins the lists, less what comes twice and what is too much in all. What is small comes first, as a better counterexample.
+// withinSum joins the lists, less what comes twice and what is too much in all. What is small comes first, as a better
+// counterexample.
 func withinSum(lists ...[]sized) []sized {
 	var kept []sized
 	seen := map[sized]bool{}

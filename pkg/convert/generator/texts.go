@@ -11,7 +11,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
 
-// formats are texts of the formats that the API server checks: what it takes, in every spelling, up to what CEL does not read.
+// formats are texts of the formats that the API server checks: what it takes, in every spelling, up to what CEL does
+// not read.
 var formats = map[string][]string{
 	"datetime": {
 		"2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456789+02:00", "2026-01-02T03:04:05.500Z", "2026-01-02t03:04:05z",
@@ -55,7 +56,8 @@ var formats = map[string][]string{
 	"k8slongname":  {"a", "a.b-c.d", "0"},
 }
 
-// formatOf is the name of a format as the API server compares it; empty for one that it does not check, such as password.
+// formatOf is the name of a format as the API server compares it; empty for one that it does not check, such as
+// password.
 func formatOf(v *structuralschema.ValueValidation) string {
 	name := strings.ReplaceAll(v.Format, "-", "")
 	if formats[name] == nil {
@@ -64,7 +66,8 @@ func formatOf(v *structuralschema.ValueValidation) string {
 	return name
 }
 
-// awkward are texts that conversions lose: numbers with zeros before them, separators, what YAML reads as something else.
+// awkward are texts that conversions lose: numbers with zeros before them, separators, what YAML reads as something
+// else.
 var awkward = []string{
 	"",
 	"a",

@@ -14,7 +14,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/must"
 )
 
-// derivedFrom are the fields of v1beta1 that a field of v1 is made of, by the rules above. notes has more than one item by v1 alone.
+// derivedFrom are the fields of v1beta1 that a field of v1 is made of, by the rules above. notes has more than one item
+// by v1 alone.
 func derivedFrom(path fieldpath.Path, firstNote string) []string {
 	text := path.String()
 	switch {
@@ -97,8 +98,9 @@ func withMaps(set *fieldpath.Set) *fieldpath.Set {
 	return all
 }
 
-// A manager of the old version owns afterwards what is derived from its fields, and nothing else: neither what only the new version has or
-// sets by default, nor the annotation with what only the old one has. An apply would remove these, since it cannot name them.
+// A manager of the old version owns afterwards what is derived from its fields, and nothing else: neither what only the
+// new version has or sets by default, nor the annotation with what only the old one has. An apply would remove these,
+// since it cannot name them.
 func TestOwnershipOfDerivedFields(t *testing.T) {
 	t.Parallel()
 	o := newOwners(t, "testdata/derived")

@@ -1,4 +1,5 @@
-// Package ownership converts the fields that managers own, as managedFields have them, from one version of a kind to another one.
+// Package ownership converts the fields that managers own, as managedFields have them, from one version of a kind to
+// another one.
 package ownership
 
 import (
@@ -41,9 +42,10 @@ func New(c *convert.Converter) (*Ownership, error) {
 // Has reports whether sets of fields of a version can be converted.
 func (o *Ownership) Has(version string) bool { return o.converter.Has(version) }
 
-// Convert converts the fields that a manager owns in one version to the version of obj. They are those that another manager cannot change
-// without changing one of set, in its version, and those made of set that change or vanish if the manager gives all of it up: what the
-// API server would find as long as it converts. Fields that are preserved, or have a default, are not made of set.
+// Convert converts the fields that a manager owns in one version to the version of obj. They are those that another
+// manager cannot change without changing one of set, in its version, and those made of set that change or vanish if the
+// manager gives all of it up: what the API server would find as long as it converts. Fields that are preserved, or have
+// a default, are not made of set.
 func (o *Ownership) Convert(ctx context.Context, obj *unstructured.Unstructured, from string, set *fieldpath.Set,
 ) (_ *fieldpath.Set, err error) {
 	defer convert.Recovered(&err)
@@ -88,8 +90,8 @@ func (o *Ownership) Convert(ctx context.Context, obj *unstructured.Unstructured,
 	return owned.Union(given.Intersection(w.liveFields).Intersection(w.owned(set))), nil
 }
 
-// values are the fields of a set without the items of lists that have keys: who gives up an item gives up what is in it as well, and
-// need not own it.
+// values are the fields of a set without the items of lists that have keys: who gives up an item gives up what is in it
+// as well, and need not own it.
 func values(set *fieldpath.Set) *fieldpath.Set {
 	left := fieldpath.NewSet()
 	set.Iterate(func(path fieldpath.Path) {
@@ -221,7 +223,8 @@ func read(program *rules.Program, obj map[string]any) marks {
 	return all
 }
 
-// shadow converts a marked object: each value gets the marks of what it is made of. converted is the object in the version to.
+// shadow converts a marked object: each value gets the marks of what it is made of. converted is the object in the
+// version to.
 func shadow(ctx context.Context, c *convert.Converter, marked, converted any, from, to string) (any, error) {
 	obj, _ := marked.(map[string]any)
 	if from == to {
@@ -234,7 +237,8 @@ func shadow(ctx context.Context, c *convert.Converter, marked, converted any, fr
 	return obj, nil
 }
 
-// dropAbsent removes fields from a marked object that the object does not have, such as those that its version does not declare.
+// dropAbsent removes fields from a marked object that the object does not have, such as those that its version does not
+// declare.
 func dropAbsent(marked, obj any) {
 	switch marked := marked.(type) {
 	case map[string]any:
@@ -297,7 +301,8 @@ func (w *ownedWalk) owned(set *fieldpath.Set) *fieldpath.Set {
 	return owned
 }
 
-// parents adds the maps that a field is in and that are owned themselves, as managers of updates own maps that they made.
+// parents adds the maps that a field is in and that are owned themselves, as managers of updates own maps that they
+// made.
 func (w *ownedWalk) parents(path fieldpath.Path, owned *fieldpath.Set) {
 	for n := len(path) - 1; n > 0; n-- {
 		above := path[:n]
@@ -332,7 +337,8 @@ func self(v any) any {
 	return marks{}
 }
 
-// position is where a path leads in an object: fields, and indexes of items. It ends with -1 where there is no such item.
+// position is where a path leads in an object: fields, and indexes of items. It ends with -1 where there is no such
+// item.
 func position(path fieldpath.Path, obj any) []any {
 	var where []any
 	for _, element := range path {
@@ -397,8 +403,9 @@ func at(v any, where []any) any {
 	return v
 }
 
-// Guess is for a set of fields of a version that nothing converts: the fields of it that obj has, and if it lacks any, all fields beside
-// them that none of claimed has. So no conflict with a manager is lost, and none of its fields stays if it gives them up.
+// Guess is for a set of fields of a version that nothing converts: the fields of it that obj has, and if it lacks any,
+// all fields beside them that none of claimed has. So no conflict with a manager is lost, and none of its fields stays
+// if it gives them up.
 func (o *Ownership) Guess(obj *unstructured.Unstructured, set *fieldpath.Set, claimed []*fieldpath.Set) (*fieldpath.Set, error) {
 	live, err := o.types.ObjectToTyped(obj)
 	if err != nil {

@@ -179,7 +179,8 @@ func (o *owners) apply(obj map[string]any, config *typed.TypedValue, alice field
 	return asText(o.t, content.(map[string]any)["spec"]), managers, nil
 }
 
-// Who owns fields of an old version has the same conflicts, and gives up the same fields, after the set was converted to the new version.
+// Who owns fields of an old version has the same conflicts, and gives up the same fields, after the set was converted
+// to the new version.
 func TestOwnership(t *testing.T) {
 	t.Parallel()
 	o := newOwners(t, "testdata/owned")

@@ -1,5 +1,5 @@
-// Package places compares objects of two versions, and names the places where they differ: fields of maps, and items of lists by their
-// keys.
+// Package places compares objects of two versions, and names the places where they differ: fields of maps, and items of
+// lists by their keys.
 package places
 
 import (
@@ -24,8 +24,8 @@ func (p Place) Key() string {
 	return string(text)
 }
 
-// IsValid reports whether every step is a field or keys: places come from annotations that anybody may have written. No step leads
-// out of what a conversion may change, nor into the status: to write that takes another right.
+// IsValid reports whether every step is a field or keys: places come from annotations that anybody may have written. No
+// step leads out of what a conversion may change, nor into the status: to write that takes another right.
 func (p Place) IsValid() bool {
 	if len(p) == 0 || slices.Contains([]any{"apiVersion", "kind", "status"}, p[0]) {
 		return false
@@ -67,8 +67,8 @@ func member(obj, step any) any {
 	return at[key]
 }
 
-// Items finds the items of lists by their keys, each list once for all places that lead into it: an annotation may name thousands of
-// items of a list of thousands. It is right as long as the keys of items stay as they are.
+// Items finds the items of lists by their keys, each list once for all places that lead into it: an annotation may name
+// thousands of items of a list of thousands. It is right as long as the keys of items stay as they are.
 type Items map[*any]*listIndex
 
 type listIndex struct {
@@ -76,7 +76,8 @@ type listIndex struct {
 	byKeys map[string]int
 }
 
-// find is the position of a list's item by its keys; -1 for none. A list has one set of keys: places that name others lead nowhere.
+// find is the position of a list's item by its keys; -1 for none. A list has one set of keys: places that name others
+// lead nowhere.
 func (x Items) find(list []any, step any) int {
 	keys, ok := step.(map[string]any)
 	if !ok || len(list) == 0 {

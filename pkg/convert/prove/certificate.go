@@ -21,7 +21,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// Certificate says that a conversion was proven against the schemas of its versions. It is good for these very rules and schemas.
+// Certificate says that a conversion was proven against the schemas of its versions. It is good for these very rules
+// and schemas.
 type Certificate struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -36,7 +37,8 @@ type Certificate struct {
 	Pairs   []CertifiedPair   `json:"pairs"`
 	// Lost are the losses that the conversion acknowledges.
 	Lost []CertifiedLoss `json:"lost,omitempty"`
-	// Definition has the schemas themselves, compressed: with them the same conversion can be served after one of them has changed.
+	// Definition has the schemas themselves, compressed: with them the same conversion can be served after one of them has
+	// changed.
 	Definition string `json:"definition,omitempty"`
 }
 
@@ -102,8 +104,8 @@ var ErrSchemas = errors.New("it has changed since the conversion was proven")
 // ErrProof says that a conversion was proven against the current schemas by a release that proved less.
 var ErrProof = errors.New("it was proven by a release that proved less")
 
-// Matches returns nil if a certificate is about this conversion of these schemas. Otherwise the error says what has changed; it is
-// ErrSchemas or ErrProof where the conversion itself is the one that was proven.
+// Matches returns nil if a certificate is about this conversion of these schemas. Otherwise the error says what has
+// changed; it is ErrSchemas or ErrProof where the conversion itself is the one that was proven.
 func Matches(c *convert.Converter, conf *conversion.Conversion, certificate *Certificate) error {
 	if certificate.Of != c.Kind.String() {
 		return fmt.Errorf("the certificate is about %s, not about %s", certificate.Of, c.Kind)
@@ -143,8 +145,8 @@ func (c *Certificate) Record(crd *apiextensionsv1.CustomResourceDefinition) erro
 // maxRecorded bounds the recorded schemas: etcd stores no definition that is larger.
 const maxRecorded = 8 << 20
 
-// Recorded is a definition with the schemas for which the certificate was made; nil where it does not have them. Matches reports
-// whether they are these.
+// Recorded is a definition with the schemas for which the certificate was made; nil where it does not have them.
+// Matches reports whether they are these.
 func (c *Certificate) Recorded(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	text, err := base64.StdEncoding.DecodeString(c.Definition)
 	if err != nil {

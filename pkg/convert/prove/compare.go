@@ -13,8 +13,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// Compare makes objects of every version and converts each to every other one, by the rules of c and by those of another converter of the
-// same versions. It returns the first for which they differ; nil for none. Losses that either acknowledges do not count.
+// Compare makes objects of every version and converts each to every other one, by the rules of c and by those of
+// another converter of the same versions. It returns the first for which they differ; nil for none. Losses that either
+// acknowledges do not count.
 func Compare(ctx context.Context, c, other *convert.Converter, o Options) (*Counterexample, error) {
 	names := append(c.Versions(), c.Hub.Name)
 	var all []*kinds.Version

@@ -22,8 +22,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// Whoever edits one field of an object in another version changes nothing else of it, whatever the object and the edit: neither what the
-// versions share, nor what only the one or the other has.
+// Whoever edits one field of an object in another version changes nothing else of it, whatever the object and the edit:
+// neither what the versions share, nor what only the one or the other has.
 func TestEditInAnotherVersion(t *testing.T) {
 	t.Parallel()
 	c := edited(t)

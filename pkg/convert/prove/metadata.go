@@ -4,8 +4,8 @@ import (
 	"maps"
 )
 
-// withMapsOf is an object with empty labels and annotations where it has none and another one has some: then they differ in these, not as
-// a whole.
+// withMapsOf is an object with empty labels and annotations where it has none and another one has some: then they
+// differ in these, not as a whole.
 func withMapsOf(obj, other map[string]any) map[string]any {
 	mine, _ := obj["metadata"].(map[string]any)
 	theirs, _ := other["metadata"].(map[string]any)

@@ -1,5 +1,5 @@
-// Package prove proves that what a conversion converts there and back is what it was: with objects that are made from the schemas, or
-// with those that a cluster has. A certificate states what was proven. It makes no requests.
+// Package prove proves that what a conversion converts there and back is what it was: with objects that are made from
+// the schemas, or with those that a cluster has. A certificate states what was proven. It makes no requests.
 package prove
 
 import (
@@ -38,14 +38,17 @@ type Pair struct {
 	From, Via string
 	// ByConstruction: the rules cannot lose anything, so that samples only confirm it.
 	ByConstruction bool
-	// Objects were valid and went there and back; Combinations of them have every two fields at all of their bounds. Refused were made
-	// and are not valid.
+	// Objects were valid and went there and back; Combinations of them have every two fields at all of their bounds.
+	// Refused were made and are not valid.
 	Objects, Combinations, Refused int
-	// SampledFrom is how many combinations there are where these are more than could be tried: then some were chosen at random, else 0.
+	// SampledFrom is how many combinations there are where these are more than could be tried: then some were chosen at
+	// random, else 0.
 	SampledFrom int
-	// MaxCost is what converting one object to Via costs at most, in units of CEL. More than rules.CostPerObject is not proven.
+	// MaxCost is what converting one object to Via costs at most, in units of CEL. More than rules.CostPerObject is not
+	// proven.
 	MaxCost uint64
-	// Kept counts, by field, the objects that the rules alone would have changed, and that survived by what travels in the annotation.
+	// Kept counts, by field, the objects that the rules alone would have changed, and that survived by what travels in the
+	// annotation.
 	Kept map[string]int
 	// Lost counts, by field, the objects that lose what the conversion acknowledges as lost.
 	Lost map[string]int
@@ -64,9 +67,9 @@ type Counterexample struct {
 	Shown string
 }
 
-// Prove makes objects of each version and takes them there and back through what the API server does in each version: it drops
-// unknown fields, fills in defaults, and validates. It ends early where ctx does, with an error. A conversion that reads metadata which
-// made objects do not have is an error, too.
+// Prove makes objects of each version and takes them there and back through what the API server does in each version:
+// it drops unknown fields, fills in defaults, and validates. It ends early where ctx does, with an error. A conversion
+// that reads metadata which made objects do not have is an error, too.
 func Prove(ctx context.Context, c *convert.Converter, o Options) (*Proof, error) {
 	if len(c.Untried) > 0 {
 		return nil, fmt.Errorf("not proven: %s, which is not tried: of metadata read only %s",
@@ -118,7 +121,8 @@ type prover struct {
 	*convert.Converter
 	from, via *kinds.Version
 	generator *generator.Generator
-	// large: objects are small but for one long list, map or text, which is as short as it can be. They are not made smaller.
+	// large: objects are small but for one long list, map or text, which is as short as it can be. They are not made
+	// smaller.
 	large bool
 	// kept and lost count objects by field, as in ProofPair.
 	kept, lost map[string]int
@@ -191,8 +195,8 @@ func makerFor(c *convert.Converter, seed uint64, others ...*kinds.Version) *gene
 	})
 }
 
-// leaveData gives an object the annotation of another one that came from the other version, as if everything in that had been edited
-// since: what is in the object must win.
+// leaveData gives an object the annotation of another one that came from the other version, as if everything in that
+// had been edited since: what is in the object must win.
 func (p *prover) leaveData(ctx context.Context, obj map[string]any) {
 	earlier, ok := p.generator.Plain(ctx, p.via)
 	if !ok || p.Convert(ctx, earlier, p.from.Name) != nil {

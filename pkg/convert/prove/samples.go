@@ -18,8 +18,8 @@ type Sample struct {
 // sampleTries bounds how many objects are made for a sample: rules may leave few that are valid.
 const sampleTries = 200
 
-// Samples makes one object for each way between a spoke and the hub, to try an endpoint with. A way is missing where no valid object
-// could be made.
+// Samples makes one object for each way between a spoke and the hub, to try an endpoint with. A way is missing where no
+// valid object could be made.
 func Samples(ctx context.Context, c *convert.Converter) []Sample {
 	var list []Sample
 	for _, name := range c.Versions() {

@@ -15,7 +15,8 @@ import (
 // maxShrinks bounds how many smaller objects are tried.
 const maxShrinks = 5000
 
-// shrink makes a counterexample smaller as long as try finds that it is one: without fields and items, with simpler values.
+// shrink makes a counterexample smaller as long as try finds that it is one: without fields and items, with simpler
+// values.
 func (p *prover) shrink(
 	ctx context.Context, obj map[string]any, found *Counterexample, try func(context.Context, map[string]any) *Counterexample,
 ) *Counterexample {

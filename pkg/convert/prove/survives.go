@@ -26,9 +26,9 @@ func withoutValues(err error) string {
 	return strings.Replace(err.Error(), failed.Error(), failed.Redacted(), 1)
 }
 
-// Survives takes an object from its version to every other one and back, by way of the hub. It returns the first loss; nil where there is
-// none. valid is false where the object itself is not valid in its version, as after a change of the schema: then a loss is only that it
-// cannot be converted.
+// Survives takes an object from its version to every other one and back, by way of the hub. It returns the first loss;
+// nil where there is none. valid is false where the object itself is not valid in its version, as after a change of the
+// schema: then a loss is only that it cannot be converted.
 func Survives(ctx context.Context, c *convert.Converter, obj map[string]any) (loss *Counterexample, valid bool) {
 	name, err := c.VersionOf(obj)
 	if err != nil {

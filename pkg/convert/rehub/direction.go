@@ -18,8 +18,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules/translate"
 )
 
-// direction is what a spoke's rules do on one way, as assignments: two of them can be put in a row. What is not mentioned stays
-// where it is.
+// direction is what a spoke's rules do on one way, as assignments: two of them can be put in a row. What is not
+// mentioned stays where it is.
 type direction struct {
 	sets   []assignment
 	clears []fieldpath.Path
@@ -59,7 +59,8 @@ const (
 // opposite is the form of the way back.
 var opposite = map[string]string{formMove: formMove, formWrap: formUnwrap, formUnwrap: formWrap, formForEach: formForEach}
 
-// directions reads the rules and steps of a spoke, or of the items of a list, whose schemas are s in the spoke and h in the hub.
+// directions reads the rules and steps of a spoke, or of the items of a list, whose schemas are s in the spoke and h in
+// the hub.
 func directions(r *conversion.ConversionRule, s, h *structuralschema.Structural) (toHub, fromHub direction, err error) {
 	for i := range r.Rules {
 		if err := readRule(&r.Rules[i], s, h, &toHub, &fromHub); err != nil {
@@ -186,8 +187,8 @@ func (d direction) leaves(p fieldpath.Path) bool {
 	return true
 }
 
-// through is a source that reads what an earlier direction has made, as one that reads what that has read. ok is false where that
-// leaves nothing there.
+// through is a source that reads what an earlier direction has made, as one that reads what that has read. ok is false
+// where that leaves nothing there.
 func (c *composer) through(first direction, s source) (_ source, ok bool, err error) {
 	switch {
 	case s.expr != "":

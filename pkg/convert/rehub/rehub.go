@@ -1,4 +1,5 @@
-// Package rehub rewrites a conversion for another hub: rules are read as assignments, which can be inverted and put in a row.
+// Package rehub rewrites a conversion for another hub: rules are read as assignments, which can be inverted and put in
+// a row.
 package rehub
 
 import (
@@ -15,8 +16,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-// Rehub writes a conversion, which must compile, with another one of its versions as the hub: the rules of that version are inverted, and
-// those of each other spoke are put in a row with them. problems name, by version, what cannot be said in rules: it is left out.
+// Rehub writes a conversion, which must compile, with another one of its versions as the hub: the rules of that version
+// are inverted, and those of each other spoke are put in a row with them. problems name, by version, what cannot be
+// said in rules: it is left out.
 func Rehub(conf *conversion.Conversion, hub string, versions []*kinds.Version) (*conversion.Conversion, []*convert.Problem, error) {
 	schemas := map[string]*structuralschema.Structural{}
 	for _, v := range versions {
@@ -98,8 +100,8 @@ func withForm(r conversion.ConversionRule, form, from, to string) conversion.Con
 	return r
 }
 
-// spoke puts the rules of a spoke and those of the next hub in a row. s, old and next are the schemas of the spoke, the hub that was, and
-// the next one.
+// spoke puts the rules of a spoke and those of the next hub in a row. s, old and next are the schemas of the spoke, the
+// hub that was, and the next one.
 func (c *composer) spoke(from, through conversion.Spoke, s, old, next *structuralschema.Structural) (conversion.Spoke, error) {
 	made := conversion.Spoke{Version: from.Version}
 	toOld, fromOld, err := directions(rulesOf(from), s, old)
@@ -122,8 +124,8 @@ func (c *composer) spoke(from, through conversion.Spoke, s, old, next *structura
 	return made, nil
 }
 
-// written writes two directions as rules where they are each other's way back, as steps where not. s and h are the schemas of the spoke
-// and of the hub.
+// written writes two directions as rules where they are each other's way back, as steps where not. s and h are the
+// schemas of the spoke and of the hub.
 func (c *composer) written(there, back direction, s, h *structuralschema.Structural) conversion.ConversionRule {
 	there.sets, back.sets = there.declared(h), back.declared(s)
 	var made conversion.ConversionRule
@@ -209,7 +211,8 @@ func (c *composer) step(a assignment) []conversion.ConversionStep {
 	return []conversion.ConversionStep{{Set: a.to.String(), Expression: text}}
 }
 
-// removals are steps for the fields that are cleared, that rules are not about, and that the target would keep: it has fields of that name.
+// removals are steps for the fields that are cleared, that rules are not about, and that the target would keep: it has
+// fields of that name.
 func (d direction) removals(target *structuralschema.Structural, done []fieldpath.Path) []conversion.ConversionStep {
 	var paths []string
 	for _, p := range d.clears {

@@ -15,9 +15,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// Suggest drafts how a version converts to the hub and back, from their schemas alone: fields that seem to have another name or place,
-// values that are lists of one item on the other side, enums whose words differ, and types that can be converted. What it cannot tell is
-// left out: Compile finds it. guesses are the paths of the spoke whose rule a person should look at, with the reason.
+// Suggest drafts how a version converts to the hub and back, from their schemas alone: fields that seem to have another
+// name or place, values that are lists of one item on the other side, enums whose words differ, and types that can be
+// converted. What it cannot tell is left out: Compile finds it. guesses are the paths of the spoke whose rule a person
+// should look at, with the reason.
 func Suggest(spoke, hub *kinds.Version) (draft conversion.Spoke, guesses map[string]string) {
 	guesses = map[string]string{}
 	d := &drafter{guesses: guesses}
@@ -25,8 +26,8 @@ func Suggest(spoke, hub *kinds.Version) (draft conversion.Spoke, guesses map[str
 	return conversion.Spoke{Version: spoke.Name, Rules: rules, ToHub: d.toHub, FromHub: d.fromHub}, guesses
 }
 
-// Suspected are rules that Suggest does not draft, since too little speaks for them: fields of one type in one place that only one
-// version has.
+// Suspected are rules that Suggest does not draft, since too little speaks for them: fields of one type in one place
+// that only one version has.
 func Suspected(spoke, hub *kinds.Version) []conversion.ConversionRule {
 	d := &drafter{guesses: map[string]string{}}
 	d.rules(spoke.Structural, hub.Structural, nil, false)
@@ -46,7 +47,8 @@ type field struct {
 	schema *structuralschema.Structural
 }
 
-// rules drafts what puts one object in the place of the other. above is where it is, for guesses; item: in a list or map.
+// rules drafts what puts one object in the place of the other. above is where it is, for guesses; item: in a list or
+// map.
 func (d *drafter) rules(s, h *structuralschema.Structural, above fieldpath.Path, item bool) []conversion.ConversionRule {
 	var rules []conversion.ConversionRule
 	var left, right []field
@@ -167,8 +169,8 @@ const leastLikeness = 0.6
 // mostSuspected is how many fields one may be suspected to be.
 const mostSuspected = 3
 
-// matches drafts rules for fields that only one side has: the likeliest pairs first, each field once. Objects without a counterpart
-// are looked into.
+// matches drafts rules for fields that only one side has: the likeliest pairs first, each field once. Objects without a
+// counterpart are looked into.
 func (d *drafter) matches(left, right []field, above fieldpath.Path) []conversion.ConversionRule {
 	left, right = opened(left, nested(right)), opened(right, nested(left))
 	var pairs []match
@@ -227,7 +229,8 @@ func untaken(list []field, taken map[int]bool) []field {
 	return rest
 }
 
-// suspect notes which of the fields without a counterpart may be one: those of one type in one place, where one side has only one.
+// suspect notes which of the fields without a counterpart may be one: those of one type in one place, where one side
+// has only one.
 func (d *drafter) suspect(left, right []field) {
 	for _, l := range left {
 		for _, r := range right {
@@ -311,7 +314,8 @@ func countOf(list []field, s *structuralschema.Structural) int {
 	return n
 }
 
-// likeness says how likely it is that two fields are one, by their names and places. alone: no other field has their type.
+// likeness says how likely it is that two fields are one, by their names and places. alone: no other field has their
+// type.
 func likeness(l, r field, alone bool) float64 {
 	a, b := strings.ToLower(l.path[len(l.path)-1].Field), strings.ToLower(r.path[len(r.path)-1].Field)
 	score := 0.0

@@ -7,7 +7,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// Missing returns what f has and obj has not, as the part of fieldsV1 that leads to the missing places, without the paths of leftOut.
+// Missing returns what f has and obj has not, as the part of fieldsV1 that leads to the missing places, without the
+// paths of leftOut.
 func (f Fields) Missing(obj map[string]any, leftOut []fieldpath.Path) Fields {
 	if f.IsLeaf() {
 		return nil
@@ -19,7 +20,8 @@ func (f Fields) Missing(obj map[string]any, leftOut []fieldpath.Path) Fields {
 	return out
 }
 
-// absent is Missing for one place. If the place itself is owned as well as fields below it (the dot), that does not count.
+// absent is Missing for one place. If the place itself is owned as well as fields below it (the dot), that does not
+// count.
 func (f Fields) absent(live any) Fields {
 	if f.IsLeaf() {
 		return nil
@@ -49,8 +51,8 @@ func (f Fields) absent(live any) Fields {
 // noItem precedes the name of an item that is missing, but not of an item in which something is missing.
 const noItem = "-"
 
-// absentItems adds to out the owned items of a list that are missing. If several items have one name, which the API server
-// accepts in stored objects, it counts those after the first.
+// absentItems adds to out the owned items of a list that are missing. If several items have one name, which the API
+// server accepts in stored objects, it counts those after the first.
 func (f Fields) absentItems(list []any, out Fields) {
 	it, found := f.Items(), map[string]int{}
 	for i, item := range list {

@@ -47,8 +47,8 @@ func readEntry(item any) (Entry, bool) {
 	return e, true
 }
 
-// Applied reports whether e records what manager applied to the object itself. An Update with the same name is another manager
-// for the API server, and so is an apply to a subresource.
+// Applied reports whether e records what manager applied to the object itself. An Update with the same name is another
+// manager for the API server, and so is an apply to a subresource.
 func (e *Entry) Applied(manager string) bool {
 	return e.Manager == manager && e.Operation == "Apply" && e.Subresource == ""
 }
@@ -59,8 +59,8 @@ func (e Entry) WritesStatus() bool {
 	return ok
 }
 
-// Find returns the index of manager's entry, or -1. The API server keeps at most one; if a forged object has several, the
-// first one counts.
+// Find returns the index of manager's entry, or -1. The API server keeps at most one; if a forged object has several,
+// the first one counts.
 func Find(es []Entry, manager string) int {
 	for i := range es {
 		if es[i].Applied(manager) {
@@ -80,8 +80,8 @@ func Owned(u *unstructured.Unstructured, manager string) (Fields, bool) {
 	return nil, false
 }
 
-// maxManagers limits the entries that are used to explain a difference: the API server keeps ten for updates, and anyone who
-// can write an object can add others.
+// maxManagers limits the entries that are used to explain a difference: the API server keeps ten for updates, and
+// anyone who can write an object can add others.
 const maxManagers = 64
 
 // Latest returns manager's entry and the latest of the others, up to maxManagers.

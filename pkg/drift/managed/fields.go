@@ -7,8 +7,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// Fields is one place in a manager's fieldsV1, as decoded JSON. Its keys are what the manager owns below that place; a place
-// without keys, or with only ".", is owned as a whole: a scalar, an atomic map or list, or an empty one (which look the same).
+// Fields is one place in a manager's fieldsV1, as decoded JSON. Its keys are what the manager owns below that place; a
+// place without keys, or with only ".", is owned as a whole: a scalar, an atomic map or list, or an empty one (which
+// look the same).
 type Fields map[string]any
 
 // ownDot marks a place that is owned itself, in addition to what is owned below it.
@@ -55,8 +56,9 @@ const (
 	HoldsHere            // it, or something below it, is owned
 )
 
-// Follow returns what f owns at p and how it owns it; if it owns a place above p as a whole, the node of that place. live is
-// the value at f, in which list items are found; if it is nil, because the place is gone, only steps into maps can be followed.
+// Follow returns what f owns at p and how it owns it; if it owns a place above p as a whole, the node of that place.
+// live is the value at f, in which list items are found; if it is nil, because the place is gone, only steps into maps
+// can be followed.
 func (f Fields) Follow(live any, p fieldpath.Path) (Fields, Holding) {
 	for i, step := range p {
 		if i > 0 && f.IsLeaf() {
@@ -86,8 +88,8 @@ func (f Fields) enter(live any, step fieldpath.Step) (Fields, any, bool) {
 	return next, list[i], ok
 }
 
-// Resolve converts the indexes of list items in p from the applied object to the live one: if f owns only some items, mutating
-// admission may have inserted others. If p leads nowhere, it is returned unchanged.
+// Resolve converts the indexes of list items in p from the applied object to the live one: if f owns only some items,
+// mutating admission may have inserted others. If p leads nowhere, it is returned unchanged.
 func (f Fields) Resolve(live any, p fieldpath.Path) fieldpath.Path {
 	if !slices.ContainsFunc(p, func(s fieldpath.Step) bool { return s.Kind == fieldpath.IndexStep }) {
 		return p

@@ -14,9 +14,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// Items finds the owned items of a list. fieldsV1 names an item by its keys (k:{"name":"app"}), its value (v:"app") or its
-// index (i:0). The API server writes each name in one way only, so the name of an item is built and looked up: parsing the
-// names would double the cost of a projection.
+// Items finds the owned items of a list. fieldsV1 names an item by its keys (k:{"name":"app"}), its value (v:"app") or
+// its index (i:0). The API server writes each name in one way only, so the name of an item is built and looked up:
+// parsing the names would double the cost of a projection.
 type Items struct {
 	owned Fields
 	// keys are the sets of key fields in the names, most fields first: there is only one, unless some keys are optional.
@@ -26,7 +26,8 @@ type Items struct {
 	values, counts bool
 	names          []string // the fields of keys, in one slice
 	buf            []byte
-	// number and digest are those of the owned names that are not found yet: a sum of hashes, so that the order does not count.
+	// number and digest are those of the owned names that are not found yet: a sum of hashes, so that the order does not
+	// count.
 	number int
 	digest uint64
 }
@@ -34,8 +35,8 @@ type Items struct {
 // nameSeed prevents forged names whose hashes collide in the sum.
 var nameSeed = maphash.MakeSeed()
 
-// maxKeySets limits the work for a forged entry. A list has one set of keys, some of which may be optional; this is enough for
-// three optional keys.
+// maxKeySets limits the work for a forged entry. A list has one set of keys, some of which may be optional; this is
+// enough for three optional keys.
 const maxKeySets = 8
 
 // maxKeys limits the key fields of a list: no kind has more than three.
@@ -89,7 +90,8 @@ func (it *Items) markFound() {
 	it.digest -= maphash.Bytes(nameSeed, it.buf)
 }
 
-// complete reports whether each owned name was found once. It may be false by mistake if names have escapes, never true.
+// complete reports whether each owned name was found once. It may be false by mistake if names have escapes, never
+// true.
 func (it *Items) complete() bool { return it.number == 0 && it.digest == 0 }
 
 // isEmpty reports whether f owns no items, so that it owns the list, if at all, as a whole.

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Owners has for each manager of an object how it owns one place. It is updated while an object is walked, so that looking up a
-// place needs no further walk.
+// Owners has for each manager of an object how it owns one place. It is updated while an object is walked, so that
+// looking up a place needs no further walk.
 type Owners []Owner
 
 // Owner is how one manager owns a place.
@@ -93,8 +93,8 @@ func (os Owners) HasOther(our int) bool {
 	return false
 }
 
-// LastWriter returns the manager that wrote the place last: the owner with the latest time apart from manager our (ties by name); else
-// manager our, if it owns the place; else "".
+// LastWriter returns the manager that wrote the place last: the owner with the latest time apart from manager our (ties
+// by name); else manager our, if it owns the place; else "".
 func (os Owners) LastWriter(es []Entry, our int) string {
 	var last *Entry
 	for i, o := range os {
@@ -140,8 +140,8 @@ func (it *Items) Finder(list []any) *ItemFinder {
 	return &ItemFinder{names: it, list: list, known: map[string]map[string]int{}}
 }
 
-// Find returns the index of the first item with the same keys as item. A key that item does not have matches any value: the API
-// server defaults it.
+// Find returns the index of the first item with the same keys as item. A key that item does not have matches any value:
+// the API server defaults it.
 func (w *ItemFinder) Find(item any) (int, bool) {
 	m, ok := item.(map[string]any)
 	if !ok {

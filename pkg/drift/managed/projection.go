@@ -1,7 +1,7 @@
 package managed
 
-// Projection returns the live values of the owned fields of obj, which it shares. A field that is owned but absent is nil if nils is
-// true, else it is omitted.
+// Projection returns the live values of the owned fields of obj, which it shares. A field that is owned but absent is
+// nil if nils is true, else it is omitted.
 func (f Fields) Projection(obj map[string]any, nils bool) map[string]any {
 	if f.IsLeaf() {
 		return map[string]any{} // nobody owns an object as a whole

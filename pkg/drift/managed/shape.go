@@ -14,8 +14,8 @@ const (
 	filledLeaf
 )
 
-// Shape returns a digest of which fields outside of the metadata are owned, and of which of them are empty. Of other values, only those
-// count that select what the API server derives. It can be compared within one process.
+// Shape returns a digest of which fields outside of the metadata are owned, and of which of them are empty. Of other
+// values, only those count that select what the API server derives. It can be compared within one process.
 func (f Fields) Shape(live map[string]any) uint32 {
 	if f.IsLeaf() {
 		return 0
@@ -58,8 +58,8 @@ func (f Fields) shapeOfFields(live map[string]any, except string) uint64 {
 	return sum
 }
 
-// selected is what the value of a field selects: by convention, one called type says which other fields there are, and imagePullPolicy
-// depends on whether the image is the latest: it is if its name is valid and has no tag or digest.
+// selected is what the value of a field selects: by convention, one called type says which other fields there are, and
+// imagePullPolicy depends on whether the image is the latest: it is if its name is valid and has no tag or digest.
 func selected(name, value string) string {
 	switch name {
 	case "type":

@@ -225,8 +225,8 @@ func TestSumIsExact(t *testing.T) {
 	}
 }
 
-// TestLostOwnershipChangesSum: if another writer takes a field from us, P changes, even if the field is absent. It need not
-// change if a place whose parts were all ours becomes ours as a whole, or the reverse: that covers the same values.
+// TestLostOwnershipChangesSum: if another writer takes a field from us, P changes, even if the field is absent. It need
+// not change if a place whose parts were all ours becomes ours as a whole, or the reverse: that covers the same values.
 func TestLostOwnershipChangesSum(t *testing.T) {
 	m := maker{rand.New(rand.NewPCG(3, 4))}
 	changed := 0

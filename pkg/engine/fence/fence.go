@@ -1,4 +1,5 @@
-// Package fence has the clients and events of operators that follow an activation: they write only while this cluster is active.
+// Package fence has the clients and events of operators that follow an activation: they write only while this cluster
+// is active.
 package fence
 
 import (
@@ -16,8 +17,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
-// Activations makes what operators write by that follow an activation: clients that write only during its tenure. Watches are
-// those of all operators.
+// Activations makes what operators write by that follow an activation: clients that write only during its tenure.
+// Watches are those of all operators.
 type Activations struct {
 	cfg *rest.Config
 

@@ -12,7 +12,8 @@ import (
 // maxNote is the maximum length of an event's note, in bytes.
 const maxNote = 1024
 
-// Recorder cuts the notes of events to the length that the API server accepts. Every event of the process goes through one.
+// Recorder cuts the notes of events to the length that the API server accepts. Every event of the process goes through
+// one.
 type Recorder struct{ events.EventRecorder }
 
 // Eventf records an event.

@@ -105,16 +105,16 @@ func (g *Gate) PassOver(ref operator.Ref, counting bool) {
 	g.batch.Note(ref, guard.Counted{}, true)
 }
 
-// Open has what changes from now on held, if it has to be. It returns false if all that there is may change at once: nothing has to be
-// counted. alone is true if no other session works.
+// Open has what changes from now on held, if it has to be. It returns false if all that there is may change at once:
+// nothing has to be counted. alone is true if no other session works.
 func (g *Gate) Open(alone bool) (counts bool) {
 	g.batch.Open(g.Pipeline.HasRows()) // changes from now on may come too late to be counted
 	op := g.Pipeline.Config
 	return g.host().Processes != nil || op.Guard.MaxChanged != "" || !alone || !guard.NeverHolds(op, g.Cache.CountDownstreams()) || g.mayHideMore()
 }
 
-// mayHideMore reports whether guard may hold something if there is all that upstreams record: a watch does not show what has other labels,
-// as before a change of the config.
+// mayHideMore reports whether guard may hold something if there is all that upstreams record: a watch does not show
+// what has other labels, as before a change of the config.
 func (g *Gate) mayHideMore() bool {
 	recorded := 0
 	for _, ref := range g.Cache.Upstreams() {
@@ -132,9 +132,9 @@ func (g *Gate) mayHideMore() bool {
 	return false
 }
 
-// Pass waits while what is counted is more than guard allows, unless it is confirmed. Upstreams that are to be counted, too, are added
-// meanwhile: those that cleansUp concerns, once it is true, and those of shards. show is called with what it waits for. It returns false
-// when live is done.
+// Pass waits while what is counted is more than guard allows, unless it is confirmed. Upstreams that are to be counted,
+// too, are added meanwhile: those that cleansUp concerns, once it is true, and those of shards. show is called with
+// what it waits for. It returns false when live is done.
 func (g *Gate) Pass(live context.Context, cleansUp func() bool, add func(refs []operator.Ref), show func(why guard.State, text string)) bool {
 	tally := g.tally.Load()
 	start := guard.NewStart(g.host(), tally)
@@ -184,13 +184,14 @@ func (g *Gate) MayProceed(ref operator.Ref, c guard.Counted, free bool) bool {
 	return g.batch.Note(ref, c, free)
 }
 
-// Serve lets upstreams that guard holds go on once they are counted and allowed, or confirmed, until live is done: proceed is called with
-// them. hold is called with why the others wait, and with them, or with an empty text.
+// Serve lets upstreams that guard holds go on once they are counted and allowed, or confirmed, until live is done:
+// proceed is called with them. hold is called with why the others wait, and with them, or with an empty text.
 func (g *Gate) Serve(live context.Context, hold func(why string, held func() []operator.Ref), proceed func(refs []operator.Ref)) {
 	g.batch.Serve(live, g.host(), func(text string) { hold(text, g.batch.Held) }, proceed)
 }
 
-// PublishPassed publishes that nothing waits in the shards of this process. It returns false if it has to be tried again.
+// PublishPassed publishes that nothing waits in the shards of this process. It returns false if it has to be tried
+// again.
 func (g *Gate) PublishPassed(ctx context.Context) (published bool) {
 	p := g.host().Processes
 	if p == nil || !g.IsGuarded() {

@@ -24,9 +24,9 @@ import (
 // ErrChanged ends a session whose config was compiled against kinds that have changed.
 var ErrChanged = errors.New("a kind of the config was installed, removed or changed")
 
-// schemaWait is how long kinds are checked after a sign that one has changed, in discovery intervals: the API server publishes a schema some
-// time after it validates by it. Each check comes after half the time that has passed, so that a change is noticed soon. maxSchemaWait
-// bounds how long further signs wait if the last ones were false.
+// schemaWait is how long kinds are checked after a sign that one has changed, in discovery intervals: the API server
+// publishes a schema some time after it validates by it. Each check comes after half the time that has passed, so that
+// a change is noticed soon. maxSchemaWait bounds how long further signs wait if the last ones were false.
 const (
 	schemaWait    = 60
 	maxSchemaWait = 5 * time.Minute
@@ -40,7 +40,8 @@ type Session struct {
 	// Version is that of the API server; nil if it is unknown.
 	Version  func() *version.Version
 	Interval time.Duration // the discovery interval
-	// Renew compiles the config again, beside the session, and reports whether that begins; Renewing reports whether it is under way.
+	// Renew compiles the config again, beside the session, and reports whether that begins; Renewing reports whether it is
+	// under way.
 	Renew    func() bool
 	Renewing func() bool
 	// Refused reports whether the config does not compile now.
@@ -122,7 +123,8 @@ func (c *Checks) check(live context.Context) {
 	}
 }
 
-// Await checks the missing kinds, and compiles the config again once one of them is served, or missing for another reason.
+// Await checks the missing kinds, and compiles the config again once one of them is served, or missing for another
+// reason.
 func (c *Checks) Await(live context.Context) {
 	missing := missingKinds(c.Pipeline)
 	if len(missing) == 0 {
@@ -138,8 +140,8 @@ func (c *Checks) Await(live context.Context) {
 	}
 }
 
-// isFound reports whether a missing kind can be compiled against now, or is missing for another reason. It reads what compiling
-// reads: a kind that is served and whose schema cannot be read is still missing.
+// isFound reports whether a missing kind can be compiled against now, or is missing for another reason. It reads what
+// compiling reads: a kind that is served and whose schema cannot be read is still missing.
 func (c *Checks) isFound(k kinds.Kind) bool {
 	c.Cluster.Invalidate(k.GVK)
 	_, err := c.Cluster.Kind(k.GVK)
@@ -147,8 +149,8 @@ func (c *Checks) isFound(k kinds.Kind) bool {
 	return now != notKnown && now != whyMissing(k.Missing)
 }
 
-// startOver compiles the config again: beside this session, or after its end if it does not work yet, or a changed config waits
-// for something.
+// startOver compiles the config again: beside this session, or after its end if it does not work yet, or a changed
+// config waits for something.
 func (c *Checks) startOver() {
 	for _, k := range Of(c.Pipeline) {
 		c.Cluster.Invalidate(k.GVK)
@@ -175,8 +177,8 @@ func DescribeMissing(p *compile.Pipeline) string {
 	return strings.Join(slices.Compact(texts), "; ")
 }
 
-// whyMissing distinguishes the reasons that matter to what waits for a kind: no object of it exists, it is served in another
-// version, or the API server could not be asked.
+// whyMissing distinguishes the reasons that matter to what waits for a kind: no object of it exists, it is served in
+// another version, or the API server could not be asked.
 func whyMissing(err error) string {
 	switch {
 	case err == nil:
@@ -202,8 +204,9 @@ func (c *Checks) kindGone(live context.Context) bool {
 	})
 }
 
-// misreads reports whether a kind that the config reads has changed so that the config does not compile. Then even the last good
-// config would see values that the API server has dropped as removed by a user, and delete what follows from them.
+// misreads reports whether a kind that the config reads has changed so that the config does not compile. Then even the
+// last good config would see values that the API server has dropped as removed by a user, and delete what follows from
+// them.
 func (c *Checks) misreads() bool {
 	if !c.schemasChanged(read(c.Pipeline)) {
 		return false
@@ -211,8 +214,8 @@ func (c *Checks) misreads() bool {
 	return c.Refused()
 }
 
-// schemasChanged reports whether one of the custom kinds differs from the one that the pipeline was compiled against. One that the
-// API server does not describe now has not changed.
+// schemasChanged reports whether one of the custom kinds differs from the one that the pipeline was compiled against.
+// One that the API server does not describe now has not changed.
 func (c *Checks) schemasChanged(list []kinds.Kind) bool {
 	for _, k := range list {
 		if !k.IsCustom() || k.Missing != nil {
@@ -231,8 +234,8 @@ func (c *Checks) schemasChanged(list []kinds.Kind) bool {
 	return false
 }
 
-// requirementsLost reports whether the API server lacks a version that the config requires, and had it when the config was
-// compiled. The compiled config goes on while it is compiled again, and refused.
+// requirementsLost reports whether the API server lacks a version that the config requires, and had it when the config
+// was compiled. The compiled config goes on while it is compiled again, and refused.
 func (c *Checks) requirementsLost() bool {
 	if c.Renewing() {
 		return false

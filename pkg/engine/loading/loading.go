@@ -1,4 +1,5 @@
-// Package loading loads the objects of shards that this process gains into the sessions of operators, and takes out those that it loses.
+// Package loading loads the objects of shards that this process gains into the sessions of operators, and takes out
+// those that it loses.
 package loading
 
 import (
@@ -23,8 +24,8 @@ const poll = 50 * time.Millisecond
 // gatherShards is for how long shards that are gained are gathered, so that one list loads all of them.
 const gatherShards = 200 * time.Millisecond
 
-// Loader loads the shards that this process holds into the sessions. It implements shards.Handler. A nil one is for a process without
-// shards.
+// Loader loads the shards that this process holds into the sessions. It implements shards.Handler. A nil one is for a
+// process without shards.
 type Loader struct {
 	owned    shards.Owned
 	drop     func(set *informers.ShardSet, shard int)
@@ -45,8 +46,8 @@ type gathering struct {
 	set    *informers.ShardSet
 }
 
-// New returns a loader of the shards that are owned; nil if owned is. drop takes a shard out of a set, and starting lists the operators
-// whose watches may not be open yet.
+// New returns a loader of the shards that are owned; nil if owned is. drop takes a shard out of a set, and starting
+// lists the operators whose watches may not be open yet.
 func New(owned shards.Owned, drop func(set *informers.ShardSet, shard int), starting func() map[string]bool) *Loader {
 	if owned == nil {
 		return nil
@@ -69,8 +70,8 @@ func (l *Loader) Gained(ctx context.Context, shard int) {
 	}
 }
 
-// maxLoadDelay is how long a shard counts as being loaded because of an operator that does not start, or whose lists fail: others must be
-// able to take shards meanwhile.
+// maxLoadDelay is how long a shard counts as being loaded because of an operator that does not start, or whose lists
+// fail: others must be able to take shards meanwhile.
 const maxLoadDelay = 15 * time.Second
 
 // gather adds a shard to those that are loaded next.
@@ -104,8 +105,8 @@ func (l *Loader) open(g *gathering) {
 	}
 }
 
-// settled reports whether the sessions have loaded a set, which takes that long already, and those that act have reconciled its upstreams
-// once.
+// settled reports whether the sessions have loaded a set, which takes that long already, and those that act have
+// reconciled its upstreams once.
 func (l *Loader) settled(set *informers.ShardSet, since time.Duration) bool {
 	starting := l.starting()
 	l.mu.Lock()
@@ -143,7 +144,8 @@ func (l *Loader) Lost(shard int) {
 	}
 }
 
-// MembersChanged implements shards.Handler. A process that has joined may wait for counts that are gone since a person deleted the Lease.
+// MembersChanged implements shards.Handler. A process that has joined may wait for counts that are gone since a person
+// deleted the Lease.
 func (l *Loader) MembersChanged() {
 	for _, s := range l.all() {
 		select {
@@ -159,8 +161,8 @@ func (l *Loader) all() []*Shards {
 	return slices.Collect(maps.Keys(l.sessions))
 }
 
-// Join opens the watches of a session: open is called with the sets that are loaded, and the session gets all later ones. Leave
-// ends that. Without shards, sets is nil.
+// Join opens the watches of a session: open is called with the sets that are loaded, and the session gets all later
+// ones. Leave ends that. Without shards, sets is nil.
 func (l *Loader) Join(s *Shards, open func(sets []*informers.ShardSet) error) error {
 	if l == nil {
 		return open(nil)
@@ -190,15 +192,15 @@ func (l *Loader) Leave(s *Shards) {
 // Session is what shards are loaded into.
 type Session struct {
 	Operator string
-	// Loaded reports whether the first lists of a set are in, Fails whether they cannot be had for that long; Candidates are then what is to
-	// be reconciled.
+	// Loaded reports whether the first lists of a set are in, Fails whether they cannot be had for that long; Candidates
+	// are then what is to be reconciled.
 	Loaded     func(set *informers.ShardSet) bool
 	Fails      func(set *informers.ShardSet, since time.Duration) bool
 	Candidates func(set *informers.ShardSet) []operator.Ref
 	// Acts reports whether the session acts.
 	Acts func() bool
-	// Open opens the watches of a set, and Close closes them. If Open fails, End ends the session, so that the operator starts over with all
-	// sets, and its state says why, as for the watches at its start.
+	// Open opens the watches of a set, and Close closes them. If Open fails, End ends the session, so that the operator
+	// starts over with all sets, and its state says why, as for the watches at its start.
 	Open  func(set *informers.ShardSet) error
 	Close func(set *informers.ShardSet)
 	End   func(why error)
@@ -308,9 +310,9 @@ func (s *Shards) opened(sets ...*informers.ShardSet) {
 	}
 }
 
-// TakeLoaded lets reconciles begin of the sets that have been loaded, and returns what they have to reconcile. left is true if
-// others are still being loaded. before is called with those of each
-// set before its shards are held, since guard must not add up without them; nil for nothing.
+// TakeLoaded lets reconciles begin of the sets that have been loaded, and returns what they have to reconcile. left is
+// true if others are still being loaded. before is called with those of each set before its shards are held, since
+// guard must not add up without them; nil for nothing.
 func (s *Shards) TakeLoaded(before func(refs []operator.Ref)) (refs []operator.Ref, left bool) {
 	if s == nil {
 		return nil, false
@@ -363,7 +365,8 @@ func (s *Shards) Settling() bool {
 	return len(s.unsettled) > 0
 }
 
-// settled reports whether a set is loaded and, if the session acts, reconciled once, or whether it cannot be loaded at present.
+// settled reports whether a set is loaded and, if the session acts, reconciled once, or whether it cannot be loaded at
+// present.
 func (s *Shards) settled(set *informers.ShardSet) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -393,8 +396,9 @@ func (s *Shards) EnterFor(ctx context.Context, uid types.UID) (acting context.Co
 	return s.Enter(ctx, s.Of(uid))
 }
 
-// Serve has the upstreams of shards reconciled once they are loaded, until acting is done: join is called with those of each set before its
-// shards are held, and then add. publish publishes that nothing waits in the shards; it returns false if it has to be tried again.
+// Serve has the upstreams of shards reconciled once they are loaded, until acting is done: join is called with those of
+// each set before its shards are held, and then add. publish publishes that nothing waits in the shards; it returns
+// false if it has to be tried again.
 func (s *Shards) Serve(acting context.Context, join, add func(refs []operator.Ref), publish func(ctx context.Context) bool) {
 	if s == nil {
 		return

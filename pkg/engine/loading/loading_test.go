@@ -38,8 +38,8 @@ func TestShardIsInOneSet(t *testing.T) {
 	})
 }
 
-// TestShardsAreHeldOnceTheyAreCounted: guard learns of the upstreams of a shard before it takes the shard for one of this process: else it
-// would add up what the others count without them, and let go what it holds.
+// TestShardsAreHeldOnceTheyAreCounted: guard learns of the upstreams of a shard before it takes the shard for one of
+// this process: else it would add up what the others count without them, and let go what it holds.
 func TestShardsAreHeldOnceTheyAreCounted(t *testing.T) {
 	t.Parallel()
 	s := &Shards{ready: map[int]bool{}, Session: Session{

@@ -1,4 +1,5 @@
-// Package metrics has the Prometheus metrics of operators. Those of what is done for upstreams are in pkg/reconcile/counters.
+// Package metrics has the Prometheus metrics of operators. Those of what is done for upstreams are in
+// pkg/reconcile/counters.
 package metrics
 
 import (

@@ -8,7 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The queues of the operators that this process runs, the rows whose states are to be written, and the versions in which upstreams were written.
+// The queues of the operators that this process runs, the rows whose states are to be written, and the versions in
+// which upstreams were written.
 var (
 	Queues          = newPolled(queued)
 	Unwritten       = newPolled(unwrittenRows)
@@ -18,8 +19,8 @@ var (
 	Polled = []*PolledGauge{Queues, Unwritten, WrittenVersions}
 )
 
-// PolledGauge asks operators for their values whenever metrics are read. A counted gauge would keep what was queued when a
-// queue ended, as at a reload, and a standby would count upstreams that it will not reconcile.
+// PolledGauge asks operators for their values whenever metrics are read. A counted gauge would keep what was queued
+// when a queue ended, as at a reload, and a standby would count upstreams that it will not reconcile.
 type PolledGauge struct {
 	*prometheus.GaugeVec
 
@@ -31,7 +32,8 @@ func newPolled(vec *prometheus.GaugeVec) *PolledGauge {
 	return &PolledGauge{GaugeVec: vec, of: map[string]func(set func(n int, labels ...string)){}}
 }
 
-// Begin polls an operator until the returned function is called. poll sets the values by the labels after the operator's.
+// Begin polls an operator until the returned function is called. poll sets the values by the labels after the
+// operator's.
 func (g *PolledGauge) Begin(operator string, poll func(set func(n int, labels ...string))) (end func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -14,8 +14,8 @@ type Reason string
 const (
 	// ReasonStarting: its kinds have not been looked up yet.
 	ReasonStarting Reason = "Starting"
-	// ReasonKindMissing: a kind is not served, or the API server cannot be asked about it. What needs the kind waits until it
-	// is served: everything, if it is the upstream's.
+	// ReasonKindMissing: a kind is not served, or the API server cannot be asked about it. What needs the kind waits until
+	// it is served: everything, if it is the upstream's.
 	ReasonKindMissing Reason = "KindMissing"
 	// ReasonUnavailable: the API server did not answer when asked for its kinds.
 	ReasonUnavailable Reason = "Unavailable"
@@ -27,8 +27,8 @@ const (
 	ReasonWatchFailed Reason = "WatchFailed"
 	// ReasonSyncing: the first lists are under way.
 	ReasonSyncing Reason = "Syncing"
-	// ReasonStandby: everything is watched, and another process is the leader; or with shards, guard waits for the counts of others,
-	// which the message says.
+	// ReasonStandby: everything is watched, and another process is the leader; or with shards, guard waits for the counts
+	// of others, which the message says.
 	ReasonStandby Reason = "Standby"
 	// ReasonRunning: the workers run.
 	ReasonRunning Reason = "Running"
@@ -40,8 +40,8 @@ const (
 	ReasonSourceFailed Reason = "SourceFailed"
 	// ReasonWriteBackFailed: the states of rows cannot be written to the database. All else goes on.
 	ReasonWriteBackFailed Reason = "WriteBackFailed"
-	// ReasonReloadFailed: the changed config cannot start; the last good one stays active. /readyz/reload reports it for a new
-	// config, too.
+	// ReasonReloadFailed: the changed config cannot start; the last good one stays active. /readyz/reload reports it for a
+	// new config, too.
 	ReasonReloadFailed Reason = "ReloadFailed"
 )
 

@@ -1,4 +1,5 @@
-// Package work has what the workers of a session share: their mode, the pool, and the order in which upstreams have their turn.
+// Package work has what the workers of a session share: their mode, the pool, and the order in which upstreams have
+// their turn.
 package work
 
 import (
@@ -6,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Mode is what the workers of a session do with an upstream. While they are acting they write; while they are counting they finalize
-// what is being deleted, if nobody else works; else they write nothing.
+// Mode is what the workers of a session do with an upstream. While they are acting they write; while they are counting
+// they finalize what is being deleted, if nobody else works; else they write nothing.
 type Mode int32
 
 // The modes.
@@ -35,8 +36,8 @@ const (
 	Stopped                  // the config, the kind or the process goes
 )
 
-// next is the mode after an event. ok is false if the event cannot be in this mode: what was counted, or skipped by a standby, is never
-// acted on without a moment in which no worker is at work.
+// next is the mode after an event. ok is false if the event cannot be in this mode: what was counted, or skipped by a
+// standby, is never acted on without a moment in which no worker is at work.
 func (m Mode) next(e Event) (next Mode, ok bool) {
 	switch {
 	case e == Stopped:
@@ -51,11 +52,13 @@ func (m Mode) next(e Event) (next Mode, ok bool) {
 	return map[Event]Mode{GuardCounts: Counting, MayNotAct: Standby, MayAct: Acting}[e], true
 }
 
-// Modes are the mode of a session and what it was before. Only the session changes it; workers, who have a slot then, read it.
+// Modes are the mode of a session and what it was before. Only the session changes it; workers, who have a slot then,
+// read it.
 type Modes struct {
 	now    atomic.Int32
 	before Mode
-	// slots has one slot for each worker, who takes it for each reconcile. While they are paused, the session has all of them.
+	// slots has one slot for each worker, who takes it for each reconcile. While they are paused, the session has all of
+	// them.
 	slots chan struct{}
 }
 

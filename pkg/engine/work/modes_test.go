@@ -28,7 +28,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// While a session is Paused, and while the next mode is prepared, no worker has a slot; in every other mode, each finds one.
+// While a session is Paused, and while the next mode is prepared, no worker has a slot; in every other mode, each finds
+// one.
 func TestModesKeepWorkersOut(t *testing.T) {
 	t.Parallel()
 	m := newModes(3)

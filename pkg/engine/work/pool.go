@@ -21,8 +21,8 @@ func NewPool(workers int) *Pool { return &Pool{Modes: newModes(workers)} }
 // Go calls f beside the workers. Stop waits for it, too.
 func (p *Pool) Go(f func()) { p.workers.Go(f) }
 
-// Start has workers call do with what next returns, until that is false. A second call does nothing. A pool at rest has no worker, after
-// workerIdle.
+// Start has workers call do with what next returns, until that is false. A second call does nothing. A pool at rest has
+// no worker, after workerIdle.
 func (p *Pool) Start(next func() (ref operator.Ref, ok bool), do func(ref operator.Ref)) {
 	p.once.Do(func() {
 		p.workers.Go(func() {
@@ -61,7 +61,8 @@ func (p *Pool) Stop() {
 	p.workers.Wait()
 }
 
-// workerIdle is how long a worker waits for more work. A new one has to grow its stack again, which took a tenth of the CPU time of a burst.
+// workerIdle is how long a worker waits for more work. A new one has to grow its stack again, which took a tenth of the
+// CPU time of a burst.
 const workerIdle = time.Second
 
 // workOff calls do with an upstream, and then with those that come next, until none comes for a while.

@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	// turnEvery says how many reconciles one of what waits at a low priority follows, and what part of the time is for these: of tens of
-	// thousands at a start, most need no request.
+	// turnEvery says how many reconciles one of what waits at a low priority follows, and what part of the time is for
+	// these: of tens of thousands at a start, most need no request.
 	turnEvery = 8
-	// turnEveryTaken is turnEvery while upstreams of a shard that was taken over wait. Those that changed had no process for as long as the
-	// Lease of the last one lasted, and a process that dies meanwhile makes all of them suspect: they are as urgent as what changes now.
+	// turnEveryTaken is turnEvery while upstreams of a shard that was taken over wait. Those that changed had no process
+	// for as long as the Lease of the last one lasted, and a process that dies meanwhile makes all of them suspect: they
+	// are as urgent as what changes now.
 	turnEveryTaken = 2
 	// mostGone is how many entries the order may have of what waits no longer, in addition to as many as wait.
 	mostGone = 100
@@ -26,9 +27,9 @@ const (
 // PriorityTurn goes before everything else.
 const PriorityTurn = informers.PriorityNow + 1
 
-// Turns are for what is queued at a priority below PriorityNow. While upstreams change faster than they are reconciled, the queue never
-// comes to it: a start, a shard that was taken over, or a changed input would wait until the changes end. So the one that has waited
-// for the longest time has its turn now and then.
+// Turns are for what is queued at a priority below PriorityNow. While upstreams change faster than they are reconciled,
+// the queue never comes to it: a start, a shard that was taken over, or a changed input would wait until the changes
+// end. So the one that has waited for the longest time has its turn now and then.
 type Turns struct {
 	mu sync.Mutex
 	// waiting has what was not reconciled since it was queued.
@@ -38,8 +39,8 @@ type Turns struct {
 	added   int      // to order, ever
 	count   int      // reconciles since the last turn
 	every   int      // turnEvery or turnEveryTaken, as at the last reconcile
-	// turned is how long turns took since something waits, and others how long all other reconciles. A turn that has not ended counts in it
-	// with the time in underWay: what the last one took.
+	// turned is how long turns took since something waits, and others how long all other reconciles. A turn that has not
+	// ended counts in it with the time in underWay: what the last one took.
 	turned, others, last time.Duration
 	underWay             map[operator.Ref]time.Duration
 }
@@ -94,8 +95,8 @@ func (t *Turns) tidy() {
 	t.order = order
 }
 
-// Begin notes that an upstream is being reconciled, and whether others wait that were taken over. It returns what is to follow it, if ok is
-// true.
+// Begin notes that an upstream is being reconciled, and whether others wait that were taken over. It returns what is to
+// follow it, if ok is true.
 func (t *Turns) Begin(ref operator.Ref, taken bool) (next operator.Ref, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -136,7 +137,8 @@ func (t *Turns) End(ref operator.Ref, took time.Duration) {
 	t.others = min(t.others+took, t.turned*time.Duration(t.every-1)+mostSaved)
 }
 
-// leave notes that an upstream waits no more. A map never becomes smaller by itself: after a start, it would have room for all upstreams.
+// leave notes that an upstream waits no more. A map never becomes smaller by itself: after a start, it would have room
+// for all upstreams.
 func (t *Turns) leave(ref operator.Ref) {
 	delete(t.waiting, ref)
 	if n := len(t.waiting); t.most > 1000 && n < t.most/8 {

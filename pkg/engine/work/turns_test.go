@@ -13,7 +13,8 @@ import (
 
 func refNamed(name string) operator.Ref { return operator.Ref{Name: name} }
 
-// TestTurns: while upstreams change faster than they are reconciled, what waits at a low priority has its turns, in its order, once.
+// TestTurns: while upstreams change faster than they are reconciled, what waits at a low priority has its turns, in its
+// order, once.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -88,8 +89,8 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestTurnsTakeTheirPartOfTheTime: what waits at a low priority has an eighth of the time, however little each reconcile of it takes; half
-// of it while upstreams wait that were taken over.
+// TestTurnsTakeTheirPartOfTheTime: what waits at a low priority has an eighth of the time, however little each
+// reconcile of it takes; half of it while upstreams wait that were taken over.
 func TestTurnsTakeTheirPartOfTheTime(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -44,7 +44,8 @@ type Options struct {
 	Log  logr.Logger
 }
 
-// Writer writes the states of rows by source.writeBack, one after the other, while this process may write. A nil one does nothing.
+// Writer writes the states of rows by source.writeBack, one after the other, while this process may write. A nil one
+// does nothing.
 type Writer struct {
 	Options
 	writer *source.Writer
@@ -71,8 +72,9 @@ type rowState struct {
 	failure                 string
 }
 
-// A row is written at most once in minSpacing. If what is desired of it changes between two writes within spacingWindow, the time to
-// the next one doubles, up to maxSpacing: a write may change the row that it is about, and so what follows from it, without end.
+// A row is written at most once in minSpacing. If what is desired of it changes between two writes within
+// spacingWindow, the time to the next one doubles, up to maxSpacing: a write may change the row that it is about, and
+// so what follows from it, without end.
 const (
 	minSpacing    = time.Second
 	maxSpacing    = time.Minute
@@ -318,8 +320,9 @@ func (w *Writer) show(ref operator.Ref, r *rowState) {
 // errNotNow is why nothing is written while the lock that this process needs for that is not renewed.
 var errNotNow = errors.New("this process may not write now")
 
-// whileMayWrite calls write with a context that ends when this process may no longer write, and with a function that returns why it may
-// not write now. The context has a deadline that no renewal prolongs: a database obeys it even if this process is frozen.
+// whileMayWrite calls write with a context that ends when this process may no longer write, and with a function that
+// returns why it may not write now. The context has a deadline that no renewal prolongs: a database obeys it even if
+// this process is frozen.
 func whileMayWrite(ctx context.Context, tenures []*leadership.Tenure, write func(ctx context.Context, allowed func() error) error) error {
 	acting, needed := ctx, []*leadership.Tenure(nil)
 	for _, t := range tenures {

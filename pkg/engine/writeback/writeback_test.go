@@ -11,7 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 )
 
-// If each write changes what is desired of its row, the time to the next one grows; if only the state changes, it does not.
+// If each write changes what is desired of its row, the time to the next one grows; if only the state changes, it does
+// not.
 func TestWriteBackSpacing(t *testing.T) {
 	for _, c := range []struct {
 		reason  string

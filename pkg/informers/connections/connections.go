@@ -19,9 +19,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/informers/kept"
 )
 
-// Identity is who sends an operator's requests: an impersonated ServiceAccount or, if it is zero, the process itself. Watches
-// are shared only within an identity: from a cache filled with another one's permissions, a config would read what its own do
-// not allow.
+// Identity is who sends an operator's requests: an impersonated ServiceAccount or, if it is zero, the process itself.
+// Watches are shared only within an identity: from a cache filled with another one's permissions, a config would read
+// what its own do not allow.
 type Identity struct{ Namespace, Name string }
 
 // IdentityOf is the identity of a config.
@@ -111,8 +111,8 @@ func (c *Connections) ClientsOf(i Identity) Clients {
 	return made
 }
 
-// IsNotServed reports whether a list or watch was refused because the API server does not serve the kind, or its definition is
-// being deleted.
+// IsNotServed reports whether a list or watch was refused because the API server does not serve the kind, or its
+// definition is being deleted.
 func IsNotServed(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }

@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// NewDynamic returns client-go's dynamic client with a codec of our own. The default codec parses an object three times, and an
-// event five times over; this one parses it once and cuts an event without parsing it. Reading is most of what this process
-// does: it saved a fifth of its CPU time. objects reads anything but lists and Status.
+// NewDynamic returns client-go's dynamic client with a codec of our own. The default codec parses an object three
+// times, and an event five times over; this one parses it once and cuts an event without parsing it. Reading is most of
+// what this process does: it saved a fifth of its CPU time. objects reads anything but lists and Status.
 func NewDynamic(cfg *rest.Config, client *http.Client, objects runtime.Serializer) (dynamic.Interface, error) {
 	c := dynamic.ConfigFor(cfg)
 	c.ContentConfig = rest.ContentConfig{
@@ -97,8 +97,8 @@ func (envelopeCodec) Decode(
 	return event, nil, nil
 }
 
-// cutEnvelope splits an event without parsing it, if it is written as API servers write it, with nothing but type and object.
-// Any other way of writing, as by a proxy, is parsed.
+// cutEnvelope splits an event without parsing it, if it is written as API servers write it, with nothing but type and
+// object. Any other way of writing, as by a proxy, is parsed.
 func cutEnvelope(data []byte) (kind string, object []byte, ok bool) {
 	data = bytes.TrimSpace(data)
 	rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`))
@@ -143,7 +143,8 @@ func (ObjectCodec) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.
 	return u, &gvk, nil
 }
 
-// PackedCodec reads the objects of a watch as packed ones, without taking them apart; everything else as objectCodec does.
+// PackedCodec reads the objects of a watch as packed ones, without taking them apart; everything else as objectCodec
+// does.
 type PackedCodec struct {
 	ObjectCodec
 	Texts *Texts
@@ -174,8 +175,8 @@ func (c PackedCodec) Decode(
 	return p, &gvk, nil
 }
 
-// withoutManagedFields returns the JSON of an object without its managedFields, which are half of many a custom resource and which no
-// template or rule reads.
+// withoutManagedFields returns the JSON of an object without its managedFields, which are half of many a custom
+// resource and which no template or rule reads.
 func (m *headMetadata) withoutManagedFields(object []byte) []byte {
 	if len(m.ManagedFields) == 0 {
 		return object

@@ -16,9 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// decodeObject reads a JSON object as API machinery does: integers are int64 where they fit, and a name that occurs twice has its last
-// value. It takes two thirds of the time of its decoder, and half of its allocations: names and short texts, which repeat from object to
-// object, are shared. That is several per cent of the CPU time of the process, which reads more than anything else.
+// decodeObject reads a JSON object as API machinery does: integers are int64 where they fit, and a name that occurs
+// twice has its last value. It takes two thirds of the time of its decoder, and half of its allocations: names and
+// short texts, which repeat from object to object, are shared. That is several per cent of the CPU time of the process,
+// which reads more than anything else.
 func decodeObject(data []byte) (map[string]any, error) {
 	r, done := newReader(data)
 	defer done()

@@ -111,7 +111,8 @@ func sameHead(t *testing.T, reason string, h head, object map[string]any) {
 	}
 }
 
-// The head of a bookmark has its annotations, and that of an object that is being deleted its finalizers; other heads have neither.
+// The head of a bookmark has its annotations, and that of an object that is being deleted its finalizers; other heads
+// have neither.
 func TestDecodeHead(t *testing.T) {
 	for _, row := range []struct {
 		reason      string
@@ -132,7 +133,8 @@ func TestDecodeHead(t *testing.T) {
 	}
 }
 
-// A watch is cut into events as API machinery's framer cuts it, whatever the size of the caller's buffer, and ends with the same error.
+// A watch is cut into events as API machinery's framer cuts it, whatever the size of the caller's buffer, and ends with
+// the same error.
 func TestFrames(t *testing.T) {
 	large := `{"type":"ADDED","object":{"a":"` + strings.Repeat("x", 5000) + `"}}`
 	reset := errors.New("connection reset by peer")

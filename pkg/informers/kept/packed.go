@@ -1,5 +1,5 @@
-// Package kept makes of the objects that watches bring what a cache keeps of them: upstreams and inputs as compressed JSON, with what is
-// asked of them without reading that.
+// Package kept makes of the objects that watches bring what a cache keeps of them: upstreams and inputs as compressed
+// JSON, with what is asked of them without reading that.
 package kept
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
 
-// Packed is an upstream in the cache: what watches need of it, and the whole as compressed JSON. Most upstreams are read once
-// and then stay for days, and a tree of Go maps takes two to five times the memory.
+// Packed is an upstream in the cache: what watches need of it, and the whole as compressed JSON. Most upstreams are
+// read once and then stay for days, and a tree of Go maps takes two to five times the memory.
 type Packed struct {
 	identity
 	text text
@@ -63,8 +63,8 @@ func (p *Packed) GetAnnotations() map[string]string {
 	return p.extras.annotations
 }
 
-// Writers are the managers with an Apply entry in managedFields, and the versions of its kind in which an object was written.
-// Each name ends with nameEnd.
+// Writers are the managers with an Apply entry in managedFields, and the versions of its kind in which an object was
+// written. Each name ends with nameEnd.
 type Writers struct{ appliers, Versions string }
 
 // PackedView is the view of upstreams, with the conditions of those that are not all.
@@ -122,8 +122,8 @@ func (t *Texts) Pack(obj any) (any, error) {
 // NameEnd ends each name in writers: no name of a manager has it.
 const NameEnd = "\x00"
 
-// writersIn reads the JSON of managedFields of an object of a group. It searches for what API servers write, with operation
-// after manager; within fieldsV1, quotes are escaped.
+// writersIn reads the JSON of managedFields of an object of a group. It searches for what API servers write, with
+// operation after manager; within fieldsV1, quotes are escaped.
 func writersIn(fields []byte, group string) unique.Handle[Writers] {
 	var appliers strings.Builder
 	for name, after := range valuesOf("manager", fields) {

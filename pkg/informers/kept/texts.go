@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Texts compresses the JSON of cached objects. Objects of one kind are alike, so that each is compressed by means of another one of
-// its kind: what is left of it is little more than what only it has.
+// Texts compresses the JSON of cached objects. Objects of one kind are alike, so that each is compressed by means of
+// another one of its kind: what is left of it is little more than what only it has.
 type Texts struct {
 	// plain is the empty dictionary: with it, each object is compressed by itself.
 	plain *dictionary
@@ -24,16 +24,17 @@ func NewTexts() *Texts {
 	return &Texts{plain: newDictionary(nil), kinds: map[schema.GroupVersionKind]*kindTexts{}}
 }
 
-// kindTexts is what is known of the texts of a kind. Now and then, a text is tried as the dictionary, and stays it if the next ones become
-// smaller than those before it: anybody who may create an object could otherwise make all others of its kind large.
+// kindTexts is what is known of the texts of a kind. Now and then, a text is tried as the dictionary, and stays it if
+// the next ones become smaller than those before it: anybody who may create an object could otherwise make all others
+// of its kind large.
 type kindTexts struct {
 	compressed int // how often an object was
 	nextTrial  int // of them
 	dictionary *dictionary
 	// before is the dictionary before the one that is tried; nil while none is.
 	before *dictionary
-	// size is the sum of the sizes of the last texts, relative to their JSON, and of is of how many; sizeBefore is what size was at the
-	// last end of a period.
+	// size is the sum of the sizes of the last texts, relative to their JSON, and of is of how many; sizeBefore is what
+	// size was at the last end of a period.
 	size, sizeBefore float64
 	of               int
 }
@@ -44,8 +45,8 @@ type text struct {
 	compressed []byte
 }
 
-// dictionary is the JSON of an object by which others are compressed. Encoders and decoders take hundreds of kilobytes, so they exist
-// while they are used.
+// dictionary is the JSON of an object by which others are compressed. Encoders and decoders take hundreds of kilobytes,
+// so they exist while they are used.
 type dictionary struct {
 	json     []byte
 	encoders sync.Pool // of *encoder
@@ -76,7 +77,8 @@ func (b *buffer) keep(last []byte) {
 const (
 	// maxDictionary bounds the JSON in a dictionary, in bytes. More does not make the others much smaller.
 	maxDictionary = 16 << 10
-	// period is how many texts show how well a dictionary compresses. The first ones of a kind have none: there may be no more.
+	// period is how many texts show how well a dictionary compresses. The first ones of a kind have none: there may be no
+	// more.
 	period = 64
 	// trialEvery is the most texts from one trial to the next.
 	trialEvery = 1000
@@ -97,8 +99,8 @@ func (t *Texts) compress(kind schema.GroupVersionKind, json []byte) text {
 	return text{d, bytes.Clone(compressed)}
 }
 
-// note notes the relative size of a text. At the end of a trial, a dictionary has to be better by a tenth to stay: previous ones are kept
-// as long as their texts.
+// note notes the relative size of a text. At the end of a trial, a dictionary has to be better by a tenth to stay:
+// previous ones are kept as long as their texts.
 func (t *Texts) note(kind schema.GroupVersionKind, d *dictionary, size float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 // ErrServedAgain means that a kind was not served before, and that its objects are not listed yet.
 var ErrServedAgain = errors.New("the kind is served again, and its objects are about to be listed")
 
-// Absences is a Cluster that caches for a moment which unwatched kinds are absent: many upstreams may be deleted at once. It is
-// safe for concurrent use.
+// Absences is a Cluster that caches for a moment which unwatched kinds are absent: many upstreams may be deleted at
+// once. It is safe for concurrent use.
 type Absences struct {
 	*Cluster
 	keepFor time.Duration
@@ -38,8 +38,8 @@ func NewAbsences(c *Cluster, keepFor time.Duration) *Absences {
 // absenceWait limits the wait for the answer; without one nothing changes.
 const absenceWait = 5 * time.Second
 
-// Absent returns nil if no object of an unwatched kind can exist: the API server does not serve the kind and has no definition
-// of it. Otherwise the error says why that is uncertain.
+// Absent returns nil if no object of an unwatched kind can exist: the API server does not serve the kind and has no
+// definition of it. Otherwise the error says why that is uncertain.
 func (a *Absences) Absent(ctx context.Context, gvk schema.GroupVersionKind) error {
 	if known, ok := a.known(gvk); ok {
 		return known.err

@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
 )
 
-// TestRequestsThatHang: a request for one kind that hangs does not block callers that need another kind, and ends with its own
-// context.
+// TestRequestsThatHang: a request for one kind that hangs does not block callers that need another kind, and ends with
+// its own context.
 func TestRequestsThatHang(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 1)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// shareFor is how long the response to a request for discovery or OpenAPI is used for other kinds, too: many operators look up
-// their kinds at once when a process starts.
+// shareFor is how long the response to a request for discovery or OpenAPI is used for other kinds, too: many operators
+// look up their kinds at once when a process starts.
 const shareFor = 5 * time.Second
 
 // answers shares responses among callers that need the same one at about the same time.
@@ -22,8 +22,8 @@ type answer struct {
 	err   error
 }
 
-// get returns the response for a key. It joins a request that was sent within shareFor, other than stale; joined is false if this
-// call has sent it. The next call after an error sends the request again.
+// get returns the response for a key. It joins a request that was sent within shareFor, other than stale; joined is
+// false if this call has sent it. The next call after an error sends the request again.
 func (a *answers) get(key string, stale *answer, request func() (any, error)) (_ *answer, joined bool) {
 	a.mu.Lock()
 	found := a.live[key]

@@ -18,8 +18,9 @@ const (
 	namesOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// definition returns the name of the CustomResourceDefinition of a kind; empty for none. hidden means that the right to list
-// definitions is missing. It reads the definitions of the group, because the plural of a kind that is not served is unknown.
+// definition returns the name of the CustomResourceDefinition of a kind; empty for none. hidden means that the right to
+// list definitions is missing. It reads the definitions of the group, because the plural of a kind that is not served
+// is unknown.
 func (c *Cluster) definition(ctx context.Context, kind schema.GroupKind) (name string, hidden bool, err error) {
 	var names metav1.PartialObjectMetadataList
 	err = c.definitions(ctx, namesOnly, "", &names)

@@ -23,7 +23,8 @@ import (
 )
 
 // Cluster is a Source that reads discovery and OpenAPI v3 of an API server, which every authenticated user may
-// (system:discovery). It caches kinds until Invalidate, but neither errors nor missing schemas. It is safe for concurrent use.
+// (system:discovery). It caches kinds until Invalidate, but neither errors nor missing schemas. It is safe for
+// concurrent use.
 type Cluster struct {
 	discovery *discovery.DiscoveryClient
 	answers   answers
@@ -43,8 +44,9 @@ func New(cfg *rest.Config) (*Cluster, error) {
 	return &Cluster{discovery: client, kinds: map[schema.GroupVersionKind]*kinds.Kind{}}, nil
 }
 
-// Kind implements Source. The first call for a kind sends one discovery request and one or two OpenAPI requests; later ones
-// none. Calls for several kinds at about the same time share these requests, but never one that was sent before Invalidate. An
+// Kind implements Source. The first call for a kind sends one discovery request and one or two OpenAPI requests; later
+// ones none. Calls for several kinds at about the same time share these requests, but never one that was sent before
+// Invalidate. An
 // *UnknownError means that the API server does not serve the kind, which takes up to three more requests; any other error means
 // that a request failed.
 func (c *Cluster) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
@@ -93,7 +95,8 @@ func (c *Cluster) keep(k *kinds.Kind, epoch uint64) {
 	}
 }
 
-// Invalidate removes the given kinds from the cache, or all without an argument. Kinds that were returned before do not change.
+// Invalidate removes the given kinds from the cache, or all without an argument. Kinds that were returned before do not
+// change.
 func (c *Cluster) Invalidate(gvks ...schema.GroupVersionKind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,8 +124,8 @@ func (c *Cluster) Version() (*version.Version, error) {
 	return v, nil
 }
 
-// Served requests the kind from the API server, not from the cache, and returns it without its schema. The error is as for
-// Kind. It sends one request if the kind is served, and up to three more, for its group and its definition, if not.
+// Served requests the kind from the API server, not from the cache, and returns it without its schema. The error is as
+// for Kind. It sends one request if the kind is served, and up to three more, for its group and its definition, if not.
 func (c *Cluster) Served(ctx context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error) {
 	list, err := c.resources(ctx, gvk.GroupVersion())
 	if err != nil {
@@ -166,8 +169,8 @@ func indexOf(kind string, list *metav1.APIResourceList) int {
 	})
 }
 
-// unknown returns the error for a kind that is not in list, the resources of its group and version; another error if a request
-// fails.
+// unknown returns the error for a kind that is not in list, the resources of its group and version; another error if a
+// request fails.
 func (c *Cluster) unknown(ctx context.Context, gvk schema.GroupVersionKind, list *metav1.APIResourceList) error {
 	e := &kinds.UnknownError{GVK: gvk, Where: "the API server"}
 	versions, err := c.versions(ctx, gvk.Group)
@@ -241,8 +244,9 @@ func servedKinds(gv schema.GroupVersion, list *metav1.APIResourceList) []schema.
 	return found
 }
 
-// openapi reads the kind's schema. A missing schema is not an error, but the second result says why: OpenAPI is published a
-// moment after a new kind is served, some aggregated API servers publish none, and some clusters remove the right to read it.
+// openapi reads the kind's schema. A missing schema is not an error, but the second result says why: OpenAPI is
+// published a moment after a new kind is served, some aggregated API servers publish none, and some clusters remove the
+// right to read it.
 func (c *Cluster) openapi(gvk schema.GroupVersionKind) (found *spec.Schema, missing, err error) {
 	found, err = c.resolve(gvk)
 	switch {

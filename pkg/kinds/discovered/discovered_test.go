@@ -124,8 +124,8 @@ func TestLiveKind(t *testing.T) {
 	}
 }
 
-// TestLiveFailures: what makes a kind unknown, what is only a failing request, and what leaves the kind without a schema, which is then
-// requested again.
+// TestLiveFailures: what makes a kind unknown, what is only a failing request, and what leaves the kind without a
+// schema, which is then requested again.
 func TestLiveFailures(t *testing.T) {
 	thin, empty := thing.GroupVersion().WithKind("Thin"), thing.GroupVersion().WithKind("Completely")
 	for _, tc := range []struct {
@@ -285,7 +285,8 @@ func (s *server) thingsAndParts() {
 	s.answer(indexPath, indexOfThing(text))
 }
 
-// TestLiveShared: many operators look up the kinds of one group and version at once, with one request for each document.
+// TestLiveShared: many operators look up the kinds of one group and version at once, with one request for each
+// document.
 func TestLiveShared(t *testing.T) {
 	s := newServer()
 	s.thingsAndParts()

@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// resolved has the last schema of each kind, *resolvedSchema by GroupVersionKind: documents have megabytes, and are read again
-// only if their hash changes.
+// resolved has the last schema of each kind, *resolvedSchema by GroupVersionKind: documents have megabytes, and are
+// read again only if their hash changes.
 var resolved sync.Map
 
 type resolvedSchema struct {
@@ -24,7 +24,8 @@ type resolvedSchema struct {
 	schema *spec.Schema
 }
 
-// resolve returns a kind's schema. It sends one request if the schema is in resolved, else two, and shares them with other calls.
+// resolve returns a kind's schema. It sends one request if the schema is in resolved, else two, and shares them with
+// other calls.
 func (c *Cluster) resolve(gvk schema.GroupVersionKind) (*spec.Schema, error) {
 	request := func() (any, error) { return c.discovery.OpenAPIV3().Paths() }
 	index, joined := c.answers.get(indexKey, nil, request)
@@ -59,8 +60,8 @@ func (c *Cluster) resolveBy(index *answer, gvk schema.GroupVersionKind) (*spec.S
 	return found, nil
 }
 
-// openapiDocument is the OpenAPI document of one group and version. It is its own client, because a resolver would request the
-// paths again.
+// openapiDocument is the OpenAPI document of one group and version. It is its own client, because a resolver would
+// request the paths again.
 type openapiDocument struct {
 	discovery.DiscoveryInterface
 	openapi.GroupVersion
@@ -97,8 +98,8 @@ func (d *openapiDocument) Paths() (map[string]openapi.GroupVersion, error) {
 	return map[string]openapi.GroupVersion{d.path: d}, nil
 }
 
-// Schema implements openapi.GroupVersion. Kinds of one group and version share a request, by the URL of the document, which has
-// its hash: a response with another hash is not shared.
+// Schema implements openapi.GroupVersion. Kinds of one group and version share a request, by the URL of the document,
+// which has its hash: a response with another hash is not shared.
 func (d *openapiDocument) Schema(contentType string) ([]byte, error) {
 	key := contentType + " " + d.ServerRelativeURL()
 	found, _ := d.answers.get(key, nil, func() (any, error) { return d.GroupVersion.Schema(contentType) })

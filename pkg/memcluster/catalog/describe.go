@@ -22,7 +22,8 @@ import (
 
 const asAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// Describe handles requests about the API itself: discovery, OpenAPI and the version. It returns nil for any other path.
+// Describe handles requests about the API itself: discovery, OpenAPI and the version. It returns nil for any other
+// path.
 func (c *Catalog) Describe(path, accept string) (document []byte, contentType string) {
 	parts := strings.Split(path, "/")
 	switch {
@@ -161,11 +162,12 @@ type document struct {
 	hash string
 }
 
-// builtinDocuments are the documents without custom kinds, which are the same in every cluster: *document by GroupVersion.
+// builtinDocuments are the documents without custom kinds, which are the same in every cluster: *document by
+// GroupVersion.
 var builtinDocuments sync.Map
 
-// document returns the document of a group and version. A document of built-in kinds is large: it returns nil if it does not
-// exist and is not needed yet.
+// document returns the document of a group and version. A document of built-in kinds is large: it returns nil if it
+// does not exist and is not needed yet.
 func (c *Catalog) document(gv schema.GroupVersion, needed bool) *document {
 	custom := slices.ContainsFunc(slices.Collect(maps.Values(c.Resources)), func(r *resource.Resource) bool {
 		return r.Custom != nil && r.GVK.GroupVersion() == gv
@@ -189,7 +191,8 @@ func (c *Catalog) document(gv schema.GroupVersion, needed bool) *document {
 	return d
 }
 
-// openapi returns a document with the schemas of the kinds of a group and version, with references resolved and without paths.
+// openapi returns a document with the schemas of the kinds of a group and version, with references resolved and without
+// paths.
 func (c *Catalog) openapi(gv schema.GroupVersion) []byte {
 	schemas := map[string]*spec.Schema{}
 	for _, r := range c.Resources {

@@ -104,8 +104,8 @@ func (r *Resource) isOlder(u *unstructured.Unstructured) bool {
 	return err == nil && written < r.Redefined
 }
 
-// View returns an object at the version and with the schema of the resource, which may differ from those of its last write. The result must
-// not be changed.
+// View returns an object at the version and with the schema of the resource, which may differ from those of its last
+// write. The result must not be changed.
 func (r *Resource) View(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if u == nil || u.GetAPIVersion() == r.GVK.GroupVersion().String() && !r.isOlder(u) {
 		return u, nil

@@ -47,8 +47,8 @@ var serializers = sync.OnceValue(func() map[bool]map[string]runtime.Serializer {
 	return out
 })
 
-// Decode parses an object of the resource as the API server does: in its stored form, with defaults. Unknown and duplicate
-// fields are an error if fields are validated strictly.
+// Decode parses an object of the resource as the API server does: in its stored form, with defaults. Unknown and
+// duplicate fields are an error if fields are validated strictly.
 func (r *Resource) Decode(body []byte, mediaType string, strictly bool) (*unstructured.Unstructured, error) {
 	u, strict, err := r.decodeStrict(body, mediaType)
 	if err == nil && len(strict) > 0 && strictly {

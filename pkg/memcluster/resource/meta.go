@@ -26,7 +26,8 @@ func ClearSystem(u *unstructured.Unstructured) {
 	u.SetSelfLink("")
 }
 
-// PrepareUpdate returns u with the fields of the live object that a write to the object, or to its status, does not change.
+// PrepareUpdate returns u with the fields of the live object that a write to the object, or to its status, does not
+// change.
 func (r *Resource) PrepareUpdate(u, live *unstructured.Unstructured, sub string) *unstructured.Unstructured {
 	u.SetGeneration(live.GetGeneration())
 	if sub != "" {
@@ -203,8 +204,8 @@ func OrNil[T any](list []T) []T {
 	return list
 }
 
-// DeletionFinalizers returns the finalizers of an object when its deletion begins: its own, and the one for orphaning its
-// dependents or for deleting them first.
+// DeletionFinalizers returns the finalizers of an object when its deletion begins: its own, and the one for orphaning
+// its dependents or for deleting them first.
 func (r *Resource) DeletionFinalizers(have []string, o *metav1.DeleteOptions) []string {
 	const orphan, foreground = metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents
 	if r.IsNamespace() {

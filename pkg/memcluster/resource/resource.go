@@ -1,5 +1,5 @@
-// Package resource knows the objects of one served version of a kind: how they are read, prepared, validated, defaulted and written, and
-// which fields managers own. It has no objects.
+// Package resource knows the objects of one served version of a kind: how they are read, prepared, validated, defaulted
+// and written, and which fields managers own. It has no objects.
 package resource
 
 import (
@@ -51,7 +51,8 @@ func (r *Resource) IsReview() bool {
 	return r.GVK.Group == "authentication.k8s.io" || r.GVK.Group == "authorization.k8s.io"
 }
 
-// shortNames are the short names of built-in resources, by resource and group; TestBuiltinKinds compares them with an API server.
+// shortNames are the short names of built-in resources, by resource and group; TestBuiltinKinds compares them with an
+// API server.
 var shortNames = map[string][]string{
 	"certificatesigningrequests.certificates.k8s.io": {"csr"}, "configmaps": {"cm"}, "cronjobs.batch": {"cj"},
 	"customresourcedefinitions.apiextensions.k8s.io": {"crd", "crds"}, "daemonsets.apps": {"ds"}, "deployments.apps": {"deploy"},
@@ -131,7 +132,8 @@ func (r *Resource) FieldManager(sub string) (*managedfields.FieldManager, error)
 // New implements runtime.ObjectCreater.
 func (r *Resource) New(schema.GroupVersionKind) (runtime.Object, error) { return r.Blank() }
 
-// resetFields returns the fields that a write to the object, or to its status, does not change, so that it owns none of them.
+// resetFields returns the fields that a write to the object, or to its status, does not change, so that it owns none of
+// them.
 func (r *Resource) resetFields(sub string) map[fieldpath.APIVersion]fieldpath.Filter {
 	var reset *fieldpath.Set
 	switch {

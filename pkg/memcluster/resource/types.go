@@ -26,8 +26,8 @@ func (r *Resource) types() (managedfields.TypeConverter, error) {
 	return kinds.TypeConverter(r.GVK.GroupKind(), r.versions)
 }
 
-// unconverted converts and defaults objects for the field managers. A conversion changes only the apiVersion, like conversion
-// strategy None; defaults are set elsewhere. versions are those that a custom kind has.
+// unconverted converts and defaults objects for the field managers. A conversion changes only the apiVersion, like
+// conversion strategy None; defaults are set elsewhere. versions are those that a custom kind has.
 type unconverted struct{ versions []*kinds.Version }
 
 // Convert implements runtime.ObjectConvertor.

@@ -35,8 +35,8 @@ type Event struct {
 	Object *unstructured.Unstructured
 }
 
-// Delivery says when a watch delivers an event: once After has passed and Held, unless nil, is closed. The events of one watch
-// stay in order, so a late one delays those that follow.
+// Delivery says when a watch delivers an event: once After has passed and Held, unless nil, is closed. The events of
+// one watch stay in order, so a late one delays those that follow.
 type Delivery struct {
 	After time.Duration
 	Held  <-chan struct{}
@@ -118,7 +118,8 @@ func bookmark(r *resource.Resource, version uint64) *unstructured.Unstructured {
 	return u
 }
 
-// notify queues the event for one watch: an object that is selected now is ADDED, one that is not selected any more DELETED.
+// notify queues the event for one watch: an object that is selected now is ADDED, one that is not selected any more
+// DELETED.
 func (s *Store) notify(w *Stream, ch change) {
 	if ch.resource != w.selection.Resource.GVR.GroupResource() {
 		return

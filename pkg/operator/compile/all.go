@@ -18,8 +18,8 @@ type Compiled struct {
 	Pipeline *Pipeline
 }
 
-// Located puts file and line of a downstream's template before an error of rendering it: the line that is to blame, or where
-// that is not known the first.
+// Located puts file and line of a downstream's template before an error of rendering it: the line that is to blame, or
+// where that is not known the first.
 func (c Compiled) Located(downstream int, err error) error {
 	line := 1
 	if e := (*parsing.Error)(nil); errors.As(err, &e) {
@@ -30,9 +30,9 @@ func (c Compiled) Located(downstream int, err error) error {
 }
 
 // All makes a pipeline of each file without errors. loaded are the loader's errors, problems those and every further
-// one: what both say of one value the loader has said better, a text that is not a path, or not a text at all. err joins what
-// kept the kinds from being looked up (the API server's, never the config's); the files concerned are left out. Except with o.Live, what
-// configs describe by watch.schema is known to all of them.
+// one: what both say of one value the loader has said better, a text that is not a path, or not a text at all. err
+// joins what kept the kinds from being looked up (the API server's, never the config's); the files concerned are left
+// out. Except with o.Live, what configs describe by watch.schema is known to all of them.
 func All(files []*load.File, loaded config.Errors, o Options) (list []Compiled, problems config.Errors, err error) {
 	if !o.Live {
 		o.Kinds = WithDescribed(files, o.Kinds)
@@ -71,8 +71,8 @@ func joined(loaded, further config.Errors) config.Errors {
 	return all
 }
 
-// warnOfUnselected adds a warning to each operator that watches a kind which another operator makes, and whose labelSelector the labels of
-// that other one contradict: objects that it selected until then lose their downstreams.
+// warnOfUnselected adds a warning to each operator that watches a kind which another operator makes, and whose
+// labelSelector the labels of that other one contradict: objects that it selected until then lose their downstreams.
 func warnOfUnselected(list []Compiled) {
 	for _, watches := range list {
 		watched := watches.Pipeline.Config.Watch.LabelSelector

@@ -40,8 +40,8 @@ func beforeRule(c *compilation, path, text string) *rules.Program {
 	return c.expression(path, func() (*rules.Program, error) { return c.env.Bool(text, rules.Downstream, operator.BeforeName) })
 }
 
-// checkBeforeStatus holds the upstream's kind to what the outcome of deletion.before needs: a place in the status that only
-// those who may write the status can write, or anyone could say that it was done.
+// checkBeforeStatus holds the upstream's kind to what the outcome of deletion.before needs: a place in the status that
+// only those who may write the status can write, or anyone could say that it was done.
 func checkBeforeStatus(c *compilation, path string) {
 	up, list := c.p.Upstream, c.file.Operator.Status.Downstreams
 	switch {

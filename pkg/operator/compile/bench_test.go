@@ -42,7 +42,8 @@ func example(b *testing.B) (*compile.Pipeline, *unstructured.Unstructured) {
 	return p, up
 }
 
-// BenchmarkDesired is what a changed upstream costs besides requests: it evaluates rules, when, template, conventions, hash and digest of the Appoperator example: a Deployment.
+// BenchmarkDesired is what a changed upstream costs besides requests: it evaluates rules, when, template, conventions,
+// hash and digest of the Appoperator example: a Deployment.
 func BenchmarkDesired(b *testing.B) {
 	p, up := example(b)
 	b.ReportAllocs()

@@ -20,8 +20,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-// One turns a loaded config into a Pipeline. Every error of rules, templates and expressions is reported at once,
-// each with the line of the config file. A file in which the loader found errors may be compiled for its further errors;
+// One turns a loaded config into a Pipeline. Every error of rules, templates and expressions is reported at once, each
+// with the line of the config file. A file in which the loader found errors may be compiled for its further errors;
 // what comes of it must not be run. An error of the kind source other than kinds.ErrUnknown is returned as err.
 func One(f *load.File, o Options) (*Pipeline, config.Errors, error) {
 	settings := &operator.Settings{Name: f.Operator.Metadata.Name, Config: &f.Operator, OnlyDeletes: o.Deletions}

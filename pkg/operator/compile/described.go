@@ -44,16 +44,16 @@ func DescribedKinds(files []*load.File) []*Described {
 	return all
 }
 
-// Definition is the CustomResourceDefinition of the kind, as JSON has it. status is the schema of its status; without one, no status is
-// stored. It shares the schemas with its arguments.
+// Definition is the CustomResourceDefinition of the kind, as JSON has it. status is the schema of its status; without
+// one, no status is stored. It shares the schemas with its arguments.
 func (d *Described) Definition(status crdschema.Node, ready string) crdschema.Node {
 	s := d.By.Watch.Schema
 	names := crdschema.Names{Kind: d.GVK, Plural: s.Plural, ShortNames: s.ShortNames, Namespaced: s.Scope != config.ScopeCluster}
 	return crdschema.Definition(names, d.By.SpecSchema(), status, ready)
 }
 
-// Open is the definition by which configs are typed, as JSON has it: what status.fields give is known once they are compiled, and is open
-// until then. It has none of their rules.
+// Open is the definition by which configs are typed, as JSON has it: what status.fields give is known once they are
+// compiled, and is open until then. It has none of their rules.
 func (d *Described) Open() map[string]any {
 	var status crdschema.Node
 	for _, f := range d.Files {
@@ -122,8 +122,8 @@ func checkDescribed(c *compilation, o Options) error {
 	return nil
 }
 
-// describedAt is where in watch.schema a field of the objects is described. What is in a type of its own is described there, and the
-// field that has the type is named.
+// describedAt is where in watch.schema a field of the objects is described. What is in a type of its own is described
+// there, and the field that has the type is named.
 func describedAt(c *compilation, path fieldpath.Path) string {
 	at, value := fieldpath.New("watch", "schema"), any(map[string]any{"spec": c.file.Watch.Schema.Spec})
 	for _, step := range path {

@@ -14,8 +14,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/render/holes"
 )
 
-// reportUndeclared refuses fields that a template reads and that are never there, since an API server drops what the schema of a kind does not
-// declare. It warns of those that rendering does not need.
+// reportUndeclared refuses fields that a template reads and that are never there, since an API server drops what the
+// schema of a kind does not declare. It warns of those that rendering does not need.
 func reportUndeclared(c *compilation, d *downstream, w *check.Walked) {
 	for _, found := range w.Findings {
 		if wrong := d.source.problem(found.Line, found.Problem, ""); found.Unsure {
@@ -44,8 +44,9 @@ func reportRefused(c *compilation, d *downstream, documents *check.Documents) {
 	}
 }
 
-// checkFields holds what the author of a template has written to what a template may set, in the place of a RenderFailed for
-// each upstream. What is set on some paths through the template only is warned of: those may never be taken.
+// checkFields holds what the author of a template has written to what a template may set, in the place of a
+// RenderFailed for each upstream. What is set on some paths through the template only is warned of: those may never be
+// taken.
 func checkFields(c *compilation, d *downstream) {
 	for _, f := range d.template.Fields {
 		found := findingOf(c.p.Settings, d, f)

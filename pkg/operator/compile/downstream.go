@@ -103,8 +103,8 @@ func compileRules(c *compilation, d *downstream, path string, list []config.Read
 	return out
 }
 
-// noteStatusReads notes which fields of the status a downstream is made from. A text that reads the whole status does not add to
-// them: by name it reads something else.
+// noteStatusReads notes which fields of the status a downstream is made from. A text that reads the whole status does
+// not add to them: by name it reads something else.
 func noteStatusReads(p *Pipeline, d *downstream) {
 	var readers []text
 	if d.template != nil {

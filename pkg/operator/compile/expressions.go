@@ -79,8 +79,8 @@ func (c *compilation) noSiblings(path string, names []string) {
 	}
 }
 
-// declared reports names of params, variables and inputs that the config does not have. at says where in a template a name is;
-// nil for an expression.
+// declared reports names of params, variables and inputs that the config does not have. at says where in a template a
+// name is; nil for an expression.
 func (c *compilation) declared(path, kind string, names []string, at func(name string) (file string, line int)) {
 	known := slices.Sorted(maps.Keys(c.p.Params))
 	section := "parameters"

@@ -59,7 +59,8 @@ func statusHole(d *downstream, part report.StatusPart) (string, int) {
 
 const neverSettles = "a value that changes with each write is written forever, at growing intervals (Contested)"
 
-// warnOfOwnInputs warns of inputs that are downstreams of the config itself, where what reads them is what they are made from.
+// warnOfOwnInputs warns of inputs that are downstreams of the config itself, where what reads them is what they are
+// made from.
 func warnOfOwnInputs(c *compilation) {
 	for k, s := range c.p.Inputs {
 		for _, d := range c.p.downstreams {
@@ -76,7 +77,8 @@ func warnOfOwnInputs(c *compilation) {
 	}
 }
 
-// comesFrom reports whether downstream d is made from input k, by itself or by way of other downstreams that are inputs.
+// comesFrom reports whether downstream d is made from input k, by itself or by way of other downstreams that are
+// inputs.
 func comesFrom(p *Pipeline, k int, d *downstream) bool {
 	from, todo := map[int]bool{}, []*downstream{d}
 	for len(todo) > 0 {
@@ -99,8 +101,8 @@ func comesFrom(p *Pipeline, k int, d *downstream) bool {
 
 var nameLine = regexp.MustCompile(`^\s*(?:metadata:\s*\{)?\s*name:\s*(.*?)\s*\}?\s*$`)
 
-// isSameObject reports whether an input is where a downstream is made, by evaluating both names for one made-up upstream. What
-// cannot be evaluated so is taken for another object.
+// isSameObject reports whether an input is where a downstream is made, by evaluating both names for one made-up
+// upstream. What cannot be evaluated so is taken for another object.
 func isSameObject(p *Pipeline, s *desired.InputSource, d *downstream) bool {
 	namespace := ""
 	var line string
@@ -137,8 +139,8 @@ func isSameObject(p *Pipeline, s *desired.InputSource, d *downstream) bool {
 	return err == nil && read == made
 }
 
-// mayList reports whether an input is a list that has the objects of a downstream, by their labels. What an expression leaves of them
-// is not known before it is evaluated.
+// mayList reports whether an input is a list that has the objects of a downstream, by their labels. What an expression
+// leaves of them is not known before it is evaluated.
 func mayList(s *desired.InputSource, d *downstream) bool {
 	selector, err := s.Selects()
 	return s.Config.List != nil && s.Matching == nil && err == nil && selector.Matches(d.Selector)

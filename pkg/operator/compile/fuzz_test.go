@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
-// Whatever a config file says, compiling it ends with a pipeline or with errors, never with a panic: a file in which the
-// loader found errors is compiled for its further ones.
+// Whatever a config file says, compiling it ends with a pipeline or with errors, never with a panic: a file in which
+// the loader found errors is compiled for its further ones.
 func FuzzCompile(f *testing.F) {
 	cases, err := filepath.Glob("../../../examples/configs/*/operator.yaml")
 	if err != nil || len(cases) == 0 {

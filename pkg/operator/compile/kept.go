@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// warnOfKeptContents warns of a Namespace or CustomResourceDefinition whose deletionPolicy is Delete, and that is kept because of an object in
-// it, or of its kind, whose deletionPolicy is Orphan.
+// warnOfKeptContents warns of a Namespace or CustomResourceDefinition whose deletionPolicy is Delete, and that is kept
+// because of an object in it, or of its kind, whose deletionPolicy is Orphan.
 func warnOfKeptContents(c *compilation) {
 	for i, d := range c.p.downstreams {
 		if !d.Config.OutlivesUpstream() {
@@ -35,7 +35,8 @@ func warnOfKeptContents(c *compilation) {
 	}
 }
 
-// textAt is how a template writes the name or namespace of its object, without spaces and quotes; empty if it does not, or in more than one way.
+// textAt is how a template writes the name or namespace of its object, without spaces and quotes; empty if it does not,
+// or in more than one way.
 func textAt(s *operator.Settings, d *downstream, key string) (text string) {
 	if d.template == nil {
 		return ""

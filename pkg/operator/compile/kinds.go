@@ -23,8 +23,8 @@ type Options struct {
 	Kinds kinds.Source
 	// Version is the API server's, for the CEL functions that it has; nil: those of this library.
 	Version *version.Version
-	// Live is true if the pipeline runs against the API server that Kinds asks: what needs a kind that is not served, or that
-	// the API server could not be asked about, waits. The upstream's kind must be known all the same.
+	// Live is true if the pipeline runs against the API server that Kinds asks: what needs a kind that is not served, or
+	// that the API server could not be asked about, waits. The upstream's kind must be known all the same.
 	Live bool
 	// Deletions is true for a config that was cut down to what deletions depend on (load.File.ForDeletion): the pipeline
 	// decides about upstreams that are being deleted, and about no others.
@@ -88,7 +88,8 @@ func lookUpKinds(c *compilation, o Options) error {
 	return lookUpBefore(c, o)
 }
 
-// checkSeveralStored refuses a list of downstreams that takes one item for each name where a downstream has several objects.
+// checkSeveralStored refuses a list of downstreams that takes one item for each name where a downstream has several
+// objects.
 func checkSeveralStored(c *compilation) {
 	path := c.file.Operator.Status.Downstreams
 	keys := c.p.Storable.KeyedBy(path)
@@ -116,7 +117,8 @@ func checkWatched(c *compilation) {
 	}
 }
 
-// checkStatusSubresource warns of a kind that has no place for the status which the config writes, or one that is everybody's.
+// checkStatusSubresource warns of a kind that has no place for the status which the config writes, or one that is
+// everybody's.
 func checkStatusSubresource(c *compilation) {
 	up := c.p.Upstream
 	if up.GVR.Empty() || up.HasStatus || !c.p.StatusEnabled() {

@@ -21,8 +21,8 @@ type Pipeline struct {
 	*health.Checks
 	// Warnings are what `check` says to the author and `run` logs: no errors, but worth a look.
 	Warnings []config.Error
-	// Refusals are what the API server refuses in the templates, as far as the schemas say: errors of `check`. `run` starts
-	// in spite of them, and logs them.
+	// Refusals are what the API server refuses in the templates, as far as the schemas say: errors of `check`. `run`
+	// starts in spite of them, and logs them.
 	Refusals []config.Error
 	// UpstreamReads are the fields of the upstream that are read, by the index of the downstream; -1 are all other reads.
 	UpstreamReads map[int][]check.Read
@@ -72,8 +72,8 @@ func (p *Pipeline) ReadsOwn() bool {
 	return p.ReadsStatus || slices.ContainsFunc(p.Inputs, func(s *desired.InputSource) bool { return p.MayBeDownstream(s.Index) })
 }
 
-// Feedback says how the desired state for downstream i can follow from what this operator writes itself. own are the inputs, by index,
-// that are its downstreams.
+// Feedback says how the desired state for downstream i can follow from what this operator writes itself. own are the
+// inputs, by index, that are its downstreams.
 func (p *Pipeline) Feedback(i int, own []int) string {
 	d := p.downstreams[i]
 	var causes []string

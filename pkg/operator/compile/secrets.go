@@ -66,8 +66,8 @@ func refuseSecret(c *compilation, path, where string) {
 	)
 }
 
-// markSecretDocument finds out whether the document of a downstream can hold values of a Secret, and whether errors of making it
-// can quote one. A digest of a value is none.
+// markSecretDocument finds out whether the document of a downstream can hold values of a Secret, and whether errors of
+// making it can quote one. A digest of a value is none.
 func markSecretDocument(p *Pipeline, d *downstream) {
 	secretItems := programReadsSecret(p, d.Items, nil)
 	d.HidesValues = isSecretKind(p.Upstream.GVK) || secretItems || programReadsSecret(p, d.When, nil)

@@ -58,8 +58,8 @@ func findSiblings(c *compilation) {
 	}
 }
 
-// objectPaths are paths below a downstream as paths of one object: if it has several, the first step is the name of one, unless a template
-// ranges over them. Which it is does not show, and a path that no object has keeps nothing.
+// objectPaths are paths below a downstream as paths of one object: if it has several, the first step is the name of
+// one, unless a template ranges over them. Which it is does not show, and a path that no object has keeps nothing.
 func (d *downstream) objectPaths(paths [][]string, whole bool) ([][]string, bool) {
 	if !d.Several() {
 		return paths, whole
@@ -74,7 +74,8 @@ func (d *downstream) objectPaths(paths [][]string, whole bool) ([][]string, bool
 	return below, whole
 }
 
-// orderDownstreams sorts the downstreams, each behind those that it reads. One that comes to itself in the end is an error.
+// orderDownstreams sorts the downstreams, each behind those that it reads. One that comes to itself in the end is an
+// error.
 func orderDownstreams(c *compilation) {
 	const todo, doing, done = 0, 1, 2
 	state := make([]int, len(c.p.downstreams))
@@ -114,7 +115,8 @@ func orderDownstreams(c *compilation) {
 	}
 }
 
-// warnOfKeptNamespaces warns of a Namespace that may be unwanted while something that comes after it is wanted: it is not deleted then.
+// warnOfKeptNamespaces warns of a Namespace that may be unwanted while something that comes after it is wanted: it is
+// not deleted then.
 func warnOfKeptNamespaces(c *compilation) {
 	for i, d := range c.p.downstreams {
 		for _, j := range c.p.ComesAfter(d.Downstream.Downstream) {

@@ -153,8 +153,8 @@ func (d *downstream) holeOf(name string) (file string, line int) {
 	return d.source.at(1)
 }
 
-// templateInputs checks the parameters, variables and inputs that a template names, notes what it reads of inputs, and returns which
-// ones it reads. at says where a name is; nil: at path.
+// templateInputs checks the parameters, variables and inputs that a template names, notes what it reads of inputs, and
+// returns which ones it reads. at says where a name is; nil: at path.
 func templateInputs(c *compilation, path string, t text, at func(string) (string, int)) desired.InputSet {
 	c.declared(path, "parameter", t.Params(), at)
 	c.declared(path, "variable", t.Variables(), at)

@@ -132,8 +132,8 @@ func compileConfig(t *testing.T, text string) *compile.Pipeline {
 	return p
 }
 
-// compiledText compiles the config operator.yaml, or says what is wrong with it. Without kinds in the options, they are those that every API server
-// has.
+// compiledText compiles the config operator.yaml, or says what is wrong with it. Without kinds in the options, they are
+// those that every API server has.
 func compiledText(t *testing.T, text string, o compile.Options) (*compile.Pipeline, string) {
 	t.Helper()
 	t.Chdir(t.TempDir()) // so that errors name the file alone

@@ -47,7 +47,8 @@ func installed(t *testing.T, file string) (live *discovered.Cluster) {
 	return live
 }
 
-// TestServerRefusesWhatCheckRefuses: the API server refuses each document with a refusal, and takes those of which nothing is said.
+// TestServerRefusesWhatCheckRefuses: the API server refuses each document with a refusal, and takes those of which
+// nothing is said.
 func TestServerRefusesWhatCheckRefuses(t *testing.T) {
 	installed(t, typedCRDs)
 	things, deployments := golden.Entries(t, "testdata/typed/things.txt"), golden.Entries(t, "testdata/typed/deployments.txt")
@@ -104,7 +105,8 @@ func TestServerRefusesWhatCheckRefuses(t *testing.T) {
 	if refused < 30 || taken < 20 {
 		t.Errorf("only %d documents were refused and %d taken", refused, taken)
 	}
-	// Why a number that its field cannot hold is refused before: once the API server refuses it itself, checkNumbers can go.
+	// Why a number that its field cannot hold is refused before: once the API server refuses it itself, checkNumbers can
+	// go.
 	for given, kept := range map[string]int64{"4294967297": 1, "-2147483649": 2147483647} {
 		got := testkit.Apply(t, namespace, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: cut}, spec: {replicas: `+given+`,
   selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}}`)
@@ -136,8 +138,8 @@ status:
   fields: [{path: .status.out, value: "VALUE"}]
 `
 
-// TestTypesAgree: expressions have the same types whether schemas come from files or from the API server, and where less is known
-// more is allowed.
+// TestTypesAgree: expressions have the same types whether schemas come from files or from the API server, and where
+// less is known more is allowed.
 func TestTypesAgree(t *testing.T) {
 	live := installed(t, nestedCRDs)
 	version := must.Get(live.Version()).In(t)

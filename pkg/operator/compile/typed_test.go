@@ -112,7 +112,8 @@ func TestTypesOfCharts(t *testing.T) {
 	}
 }
 
-// deployment is a template with more fields of the spec, at the line 12 of the config, and, after "pod:", of its pods, at the line 22.
+// deployment is a template with more fields of the spec, at the line 12 of the config, and, after "pod:", of its pods,
+// at the line 22.
 func deployment(fields string) string {
 	spec, pod, _ := strings.Cut("\n"+fields, "\npod:\n")
 	if spec = strings.TrimPrefix(spec, "\n"); spec == "" {

@@ -71,8 +71,8 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// What is not wanted any more goes in the reverse order, each once what comes after it is gone, also through one that is gone before: an
-// accepted deletion is not enough.
+// What is not wanted any more goes in the reverse order, each once what comes after it is gone, also through one that
+// is gone before: an accepted deletion is not enough.
 func TestUnwantedInOrder(t *testing.T) {
 	p := onePipeline(func(op *config.Operator) {
 		for i, name := range []string{"first", "second", "third"} {
@@ -135,8 +135,8 @@ func TestUnwantedInOrder(t *testing.T) {
 	}
 }
 
-// An object that another one has replaced stays while what comes after it is not up to date: the old pods serve until the Service selects
-// the new ones.
+// An object that another one has replaced stays while what comes after it is not up to date: the old pods serve until
+// the Service selects the new ones.
 func TestSupersededAfter(t *testing.T) {
 	waits := func(in *operator.Input) { in.Facts[0].Live.Status = kstatus.InProgressStatus }
 	for reason, c := range map[string]struct {

@@ -30,8 +30,8 @@ func BeforePassed(s *operator.Settings, r *status.Recorded) bool {
 	return false
 }
 
-// decideBefore says how far deletion.before has come and what is to be done about it. passed reports that the downstreams may
-// go, once the outcome asks for nothing more.
+// decideBefore says how far deletion.before has come and what is to be done about it. passed reports that the
+// downstreams may go, once the outcome asks for nothing more.
 func decideBefore(s *operator.Settings, in operator.Input) (o operator.Outcome, passed bool) {
 	f := &in.Before
 	if BeforePassed(s, f.Record) {
@@ -55,8 +55,8 @@ func decideBefore(s *operator.Settings, in operator.Input) (o operator.Outcome, 
 	return o, false
 }
 
-// firstAction is what is done first for an outcome: it is recorded; or the object gets the labels without which no watch shows when it has
-// finished.
+// firstAction is what is done first for an outcome: it is recorded; or the object gets the labels without which no
+// watch shows when it has finished.
 func firstAction(s *operator.Settings, f *operator.BeforeFacts, o operator.Outcome) operator.Action {
 	switch {
 	case NeedsRecord(o) && !recordedAlready(f.Record, BeforeRecord(s, o)):
@@ -216,7 +216,8 @@ func timedOut(s *operator.Settings, o operator.Outcome) operator.Outcome {
 	return o
 }
 
-// beforeTimeLeft is how long deletion.before may still take: negative once the time is over, zero where there is no limit.
+// beforeTimeLeft is how long deletion.before may still take: negative once the time is over, zero where there is no
+// limit.
 func beforeTimeLeft(s *operator.Settings, in operator.Input) time.Duration {
 	since := in.Upstream.GetDeletionTimestamp()
 	if s.Config.Deletion.Before.Timeout <= 0 || since == nil {
@@ -228,8 +229,8 @@ func beforeTimeLeft(s *operator.Settings, in operator.Input) time.Duration {
 	return -1
 }
 
-// BeforeRecord is what the status shall say of an outcome of deletion.before. Where an object is about to be made, it names
-// the place without a uid: after a crash, what exists there is known for ours.
+// BeforeRecord is what the status shall say of an outcome of deletion.before. Where an object is about to be made, it
+// names the place without a uid: after a crash, what exists there is known for ours.
 func BeforeRecord(s *operator.Settings, o operator.Outcome) status.Recorded {
 	if o.Earlier != nil {
 		r := *o.Earlier
@@ -244,8 +245,8 @@ func BeforeRecord(s *operator.Settings, o operator.Outcome) status.Recorded {
 	return r
 }
 
-// NeedsRecord is about the outcomes without whose record nothing may go on. An error of the template and a missing input
-// are reported by conditions.
+// NeedsRecord is about the outcomes without whose record nothing may go on. An error of the template and a missing
+// input are reported by conditions.
 func NeedsRecord(o operator.Outcome) bool {
 	switch o.State {
 	case operator.StateCreate, operator.StateBeforeRunning, operator.StateBeforeFinished, operator.StateBeforeFailed,
@@ -255,8 +256,8 @@ func NeedsRecord(o operator.Outcome) bool {
 	return o.Theirs
 }
 
-// recordedAlready reports whether the status says that much. Of what is not ours it need say nothing, as long as it does not
-// say that it was about to be made there.
+// recordedAlready reports whether the status says that much. Of what is not ours it need say nothing, as long as it
+// does not say that it was about to be made there.
 func recordedAlready(have *status.Recorded, want status.Recorded) bool {
 	state := operator.State(want.State)
 	open := want.ObjectName == "" && state != operator.StateBeforeTimedOut && state != operator.StateBeforeFinished
@@ -269,8 +270,8 @@ func recordedAlready(have *status.Recorded, want status.Recorded) bool {
 	return have.State == want.State && have.UID == want.UID && have.Namespace == want.Namespace && have.ObjectName == want.ObjectName
 }
 
-// madeUID is the uid of the object that was made for this deletion: this process made it, or the status records it, or an
-// object that exists where it was about to be made proves it.
+// madeUID is the uid of the object that was made for this deletion: this process made it, or the status records it, or
+// an object that exists where it was about to be made proves it.
 func madeUID(f *operator.BeforeFacts, upstream types.UID) types.UID {
 	switch r := f.Record; {
 	case f.Made != "":

@@ -12,9 +12,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// EarlierBefore is what the upstream's status has of an object of an earlier config's deletion.before: the config has none any more,
-// or one of another kind. It is nil if there is nothing of that. A status that is written like any other field of the upstream has
-// nothing: no config with a deletion.before is taken for such a kind, so anyone who may write the upstream wrote that.
+// EarlierBefore is what the upstream's status has of an object of an earlier config's deletion.before: the config has
+// none any more, or one of another kind. It is nil if there is nothing of that. A status that is written like any other
+// field of the upstream has nothing: no config with a deletion.before is taken for such a kind, so anyone who may write
+// the upstream wrote that.
 func EarlierBefore(s *operator.Settings, upstream *unstructured.Unstructured) *status.Recorded {
 	r := s.RecordedBefore(upstream)
 	if r == nil || r.Kind == "" || !s.Upstream.HasStatus {
@@ -27,8 +28,8 @@ func EarlierBefore(s *operator.Settings, upstream *unstructured.Unstructured) *s
 	return r
 }
 
-// UnfinishedBefore is EarlierBefore if what it says does not let the downstreams go: the policies that the earlier config had are not
-// known.
+// UnfinishedBefore is EarlierBefore if what it says does not let the downstreams go: the policies that the earlier
+// config had are not known.
 func UnfinishedBefore(s *operator.Settings, upstream *unstructured.Unstructured) *status.Recorded {
 	if r := EarlierBefore(s, upstream); r != nil && operator.State(r.State) != operator.StateBeforeFinished {
 		return r
@@ -36,8 +37,9 @@ func UnfinishedBefore(s *operator.Settings, upstream *unstructured.Unstructured)
 	return nil
 }
 
-// decideEarlier is about an object of an earlier deletion.before. The config has no doneWhen for it, so only a Job says that it has
-// finished: for kstatus, a Job that runs is as ready as one that is complete, and so is an object without a status.
+// decideEarlier is about an object of an earlier deletion.before. The config has no doneWhen for it, so only a Job says
+// that it has finished: for kstatus, a Job that runs is as ready as one that is complete, and so is an object without a
+// status.
 func decideEarlier(s *operator.Settings, r *status.Recorded, f operator.BeforeFacts) operator.Outcome {
 	live := f.Live
 	o := operator.Outcome{Downstream: operator.BeforeIndex, Earlier: r, State: operator.State(r.State), Failed: true, UID: r.UID, Live: live,

@@ -5,7 +5,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// earlierWorlds are those of what an earlier deletion.before has begun: it holds the downstreams, whatever the config has now.
+// earlierWorlds are those of what an earlier deletion.before has begun: it holds the downstreams, whatever the config
+// has now.
 func earlierWorlds() []world {
 	var worlds []world
 	add := func(name, reason, kind string, state operator.State, condition string, changes ...func(*status.Recorded, *operator.BeforeFacts)) {

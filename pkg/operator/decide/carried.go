@@ -14,8 +14,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
 )
 
-// carryGenerated says, of each object that is about to get generated values, which objects of ours it takes them from, and of each Secret
-// whether values that the upstream had are lost.
+// carryGenerated says, of each object that is about to get generated values, which objects of ours it takes them from,
+// and of each Secret whether values that the upstream had are lost.
 func carryGenerated(s *operator.Settings, in operator.Input, out *operator.Decision) {
 	for k := range out.Outcomes {
 		o := &out.Outcomes[k]
@@ -43,7 +43,8 @@ func carryGenerated(s *operator.Settings, in operator.Input, out *operator.Decis
 	}
 }
 
-// whyNew says why an object for which no predecessor is known gets new values though the upstream may have had some; empty if it had none.
+// whyNew says why an object for which no predecessor is known gets new values though the upstream may have had some;
+// empty if it had none.
 func whyNew(s *operator.Settings, in operator.Input, o operator.Outcome, others []*drift.Live, f *operator.Facts) string {
 	d := s.Downstreams[o.Downstream]
 	switch old := justForgotten(s, in, d); {
@@ -65,8 +66,8 @@ func rank(live *drift.Live, uid types.UID) int {
 	return 1
 }
 
-// justForgotten names an object of the kind of a downstream that is left over by this config: the downstream may be its own under another
-// name.
+// justForgotten names an object of the kind of a downstream that is left over by this config: the downstream may be its
+// own under another name.
 func justForgotten(s *operator.Settings, in operator.Input, d *operator.Downstream) string {
 	for _, r := range forgottenBy(s, in) {
 		if r.State != string(operator.StateLeftover) && operator.GroupKindOf(&r) == d.GVK().GroupKind() {
@@ -76,8 +77,8 @@ func justForgotten(s *operator.Settings, in operator.Input, d *operator.Downstre
 	return ""
 }
 
-// droppedValues says which values of a Secret, or of one that it replaces, are lost with their keys; empty for none. A value whose
-// generated key was renamed moves.
+// droppedValues says which values of a Secret, or of one that it replaces, are lost with their keys; empty for none. A
+// value whose generated key was renamed moves.
 func droppedValues(s *operator.Settings, in operator.Input, o operator.Outcome, replaced []*drift.Live) string {
 	d, w := s.Downstreams[o.Downstream], &in.Desired.Objects[o.Object]
 	if w.Secret == nil {
@@ -123,8 +124,9 @@ func whyLost(goes, unclear []string) string {
 	return ""
 }
 
-// droppedKeys are the keys of a Secret of ours that the desired one does not have, of which c says which were generated: without the one
-// that was renamed. What others own goes too where the Secret is recreated. An edit of the upstream may drop what it gave, but no generated key.
+// droppedKeys are the keys of a Secret of ours that the desired one does not have, of which c says which were
+// generated: without the one that was renamed. What others own goes too where the Secret is recreated. An edit of the
+// upstream may drop what it gave, but no generated key.
 func droppedKeys(s *operator.Settings, in operator.Input, o operator.Outcome, c generated.Change, live *drift.Live) (goes []string) {
 	if live.Secret == nil {
 		return nil
@@ -165,9 +167,9 @@ func refsOf(list []*drift.Live) string {
 	return strings.Join(names, ", ")
 }
 
-// predecessors are the objects at no target that an object replaces, and others that it may replace as well as another one
-// does. The name of one of several objects is its identity: one of another name is the same item only if the upstream did
-// not change, so that the template renamed it.
+// predecessors are the objects at no target that an object replaces, and others that it may replace as well as another
+// one does. The name of one of several objects is its identity: one of another name is the same item only if the
+// upstream did not change, so that the template renamed it.
 func predecessors(s *operator.Settings, in operator.Input, out *operator.Decision, o operator.Outcome) (sources, others []*drift.Live) {
 	d := s.Downstreams[o.Downstream]
 	for i := range in.Leftovers {
@@ -193,9 +195,9 @@ func isOnlyGenerated(s *operator.Settings, d *operator.Downstream) bool {
 	})
 }
 
-// isSameItem reports whether one of several objects is of the same item as one that is to be created: they have one name, in two
-// namespaces, and either that is made of the item or the items are the same; or, with the same items, everything but the name is the
-// same. No other pair may be alike.
+// isSameItem reports whether one of several objects is of the same item as one that is to be created: they have one
+// name, in two namespaces, and either that is made of the item or the items are the same; or, with the same items,
+// everything but the name is the same. No other pair may be alike.
 func isSameItem(s *operator.Settings, in operator.Input, out *operator.Decision, o operator.Outcome, live *drift.Live) bool {
 	d := s.Downstreams[o.Downstream]
 	sameItems := isUnedited(s, in.Upstream) && !d.ItemsVary

@@ -57,7 +57,8 @@ func observed(u *unstructured.Unstructured, generation int64) {
 	u.Object["status"] = map[string]any{"observedGeneration": generation}
 }
 
-// Each object that gets generated values takes those of the object that it replaces; where it cannot, the outcome says that they are lost.
+// Each object that gets generated values takes those of the object that it replaces; where it cannot, the outcome says
+// that they are lost.
 func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 	for _, row := range []struct {
 		name, reason string
@@ -142,7 +143,8 @@ func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 	}
 }
 
-// TestDroppedKeys: a key of a Secret that a changed config gives no more is a loss, unless its value moves to a new key.
+// TestDroppedKeys: a key of a Secret that a changed config gives no more is a loss, unless its value moves to a new
+// key.
 func TestDroppedKeys(t *testing.T) {
 	const other = "another hash"
 	for _, row := range []struct {
@@ -190,8 +192,8 @@ func TestDroppedKeys(t *testing.T) {
 	}
 }
 
-// TestLeftoversAsTheirWatchSeesThem: two downstreams of one kind see each object of the other, without what their own config leaves out. What a
-// Secret is compared by comes from the watch of its own downstream.
+// TestLeftoversAsTheirWatchSeesThem: two downstreams of one kind see each object of the other, without what their own
+// config leaves out. What a Secret is compared by comes from the watch of its own downstream.
 func TestLeftoversAsTheirWatchSeesThem(t *testing.T) {
 	p := secretPipeline(2, false)
 	byFirst, byOwn := ourLive(), ourLive()
@@ -203,8 +205,9 @@ func TestLeftoversAsTheirWatchSeesThem(t *testing.T) {
 	}
 }
 
-// TestRenamedGeneratedKeys: the hash of a Secret says which of its keys were generated. So the value of one goes to the one that replaces it,
-// whoever owns it and whatever else has changed, and no other value does. Where that cannot be seen, it is announced.
+// TestRenamedGeneratedKeys: the hash of a Secret says which of its keys were generated. So the value of one goes to the
+// one that replaces it, whoever owns it and whatever else has changed, and no other value does. Where that cannot be
+// seen, it is announced.
 func TestRenamedGeneratedKeys(t *testing.T) {
 	const lost, goes, unclear = "a new random value for data.", "data.old goes", "replaces data.old cannot be told"
 	for _, row := range []struct {

@@ -42,7 +42,8 @@ func TestCascadeWhileBefore(t *testing.T) {
 	}
 }
 
-// decidedAgain is the decision of a process that knows only what the status records of a decision, and whether it records --cascade=foreground.
+// decidedAgain is the decision of a process that knows only what the status records of a decision, and whether it
+// records --cascade=foreground.
 func decidedAgain(p *health.Checks, in operator.Input, d operator.Decision) (later operator.Decision, known bool) {
 	content := map[string]any{}
 	report.SetRecorded(p.Settings, content, report.RecordedGoing(p.Settings, in.Upstream, d, nil))

@@ -111,9 +111,9 @@ func absent(s *subject) (operator.Outcome, bool) {
 		Message: s.desired.Target.String() + " does not exist"}, true
 }
 
-// finishedBefore is about an object that is gone and whose work is done: how it ended stays true. As with one that still
-// exists, it is the name that distinguishes one piece of work from another, not the hash: a changed template, or a new version of
-// the canonical form, would do all work again that was ever done.
+// finishedBefore is about an object that is gone and whose work is done: how it ended stays true. As with one that
+// still exists, it is the name that distinguishes one piece of work from another, not the hash: a changed template, or
+// a new version of the canonical form, would do all work again that was ever done.
 func finishedBefore(s *subject) operator.Outcome {
 	o := operator.Outcome{State: operator.StateInSync, Finished: true, Failed: s.facts.Failed, Message: "completed; will not be recreated"}
 	if o.Failed {
@@ -122,8 +122,8 @@ func finishedBefore(s *subject) operator.Outcome {
 	return o
 }
 
-// terminating is about an object that someone deletes and, with a finalizer, may keep for as long as they like: it is in force all that
-// time, so its drift is repaired. A changed desired state waits for the new object.
+// terminating is about an object that someone deletes and, with a finalizer, may keep for as long as they like: it is
+// in force all that time, so its drift is repaired. A changed desired state waits for the new object.
 func terminating(s *subject) (operator.Outcome, bool) {
 	live := s.facts.Live
 	if !live.Deleting {
@@ -145,8 +145,8 @@ func terminating(s *subject) (operator.Outcome, bool) {
 	return o, true
 }
 
-// notOurs is about an object that is not known to be ours: a conflict, unless adoption is allowed and nobody else owns it.
-// Our mark alone says nothing: anyone who may create the kind can write it.
+// notOurs is about an object that is not known to be ours: a conflict, unless adoption is allowed and nobody else owns
+// it. Our mark alone says nothing: anyone who may create the kind can write it.
 func notOurs(s *subject) (operator.Outcome, bool) {
 	if s.OwnsFields() {
 		return othersObject(s)
@@ -193,8 +193,8 @@ func notOurs(s *subject) (operator.Outcome, bool) {
 	return operator.Outcome{State: operator.StateConflict, Message: fmt.Sprintf("%s exists and %s: %s", target, what, advice)}, true
 }
 
-// othersObject is notOurs for an object of others, which needs no mark of ours before the first apply. Its owner annotation names one
-// upstream: what a second one would set under the same field manager, the first would remove.
+// othersObject is notOurs for an object of others, which needs no mark of ours before the first apply. Its owner
+// annotation names one upstream: what a second one would set under the same field manager, the first would remove.
 func othersObject(s *subject) (operator.Outcome, bool) {
 	live, up := s.facts.Live, s.in.Upstream
 	at, uid, marked := marks.ParseOwnerMark(live.OwnerMark)
@@ -212,8 +212,8 @@ func othersObject(s *subject) (operator.Outcome, bool) {
 		Message: fmt.Sprintf("%s exists, and gets the rendered fields", s.desired.Target)}, true
 }
 
-// ours reports whether what exists is known to be ours. Nothing else may be reported, let alone recorded: what the status
-// records is believed later.
+// ours reports whether what exists is known to be ours. Nothing else may be reported, let alone recorded: what the
+// status records is believed later.
 func (s *subject) ours() bool {
 	if s.OwnsFields() {
 		return marks.Marked(s.facts.Live, s.in.Upstream.GetUID())
@@ -221,8 +221,8 @@ func (s *subject) ours() bool {
 	return marks.OwnsFor(s.Downstream, s.facts.Live, s.in.Upstream.GetUID(), s.facts.Trusted)
 }
 
-// unselected decides on an object of ours that lost the labels that its watch selects by, and that would not be repaired: without
-// them it is read again and again, since no watch shows it. It gets its marks back, and nothing else.
+// unselected decides on an object of ours that lost the labels that its watch selects by, and that would not be
+// repaired: without them it is read again and again, since no watch shows it. It gets its marks back, and nothing else.
 func unselected(s *subject) (operator.Outcome, bool) {
 	if !s.facts.Live.Unselected || s.Downstream.Repairs() {
 		return operator.Outcome{}, false
@@ -293,8 +293,8 @@ func updated(s *subject) (operator.Outcome, bool) {
 // MessageChanged is why an object is updated.
 const MessageChanged = "the desired state has changed"
 
-// differs says what is known of an object that is no longer what was applied. What makes it ours may lack because someone removed it,
-// or because the config has another name for it: only reading the object shows it.
+// differs says what is known of an object that is no longer what was applied. What makes it ours may lack because
+// someone removed it, or because the config has another name for it: only reading the object shows it.
 func differs(s *subject) string {
 	target, conv := s.desired.Target, s.Settings.Config.Conventions
 	switch live := s.facts.Live; {
@@ -354,9 +354,9 @@ func lacksGenerated(s *subject) (operator.Outcome, bool) {
 		Message: withContenders(s.desired.Target.String()+" lacks a generated value, which is made anew", s.facts)}, true
 }
 
-// usesPreviousNames decides on an object of ours that has names of conventions.previous, or the owner mark that the config
-// no longer uses. It gets the current ones whatever drift.policy is, since conventions.previous will be removed one day. With
-// updatePolicy CreateOnly it gets only the marks.
+// usesPreviousNames decides on an object of ours that has names of conventions.previous, or the owner mark that the
+// config no longer uses. It gets the current ones whatever drift.policy is, since conventions.previous will be removed
+// one day. With updatePolicy CreateOnly it gets only the marks.
 func usesPreviousNames(s *subject) (operator.Outcome, bool) {
 	live := s.facts.Live
 	once := s.Downstream.Config.UpdatePolicy == config.UpdateCreateOnly
@@ -373,8 +373,8 @@ func usesPreviousNames(s *subject) (operator.Outcome, bool) {
 	return operator.Outcome{State: operator.StateUpdate, Action: operator.ActionApply, Message: message, ReplacesPrevious: true}, true
 }
 
-// hasOtherOwnerMark reports whether the object has an owner reference where the config wants the annotation, or the other
-// way round. An apply that left it so is not repeated: then another manager owns that mark too.
+// hasOtherOwnerMark reports whether the object has an owner reference where the config wants the annotation, or the
+// other way round. An apply that left it so is not repeated: then another manager owns that mark too.
 func (s *subject) hasOtherOwnerMark(once bool) bool {
 	live, uid := s.facts.Live, s.in.Upstream.GetUID()
 	if _, ok := inSync(s); ok && !once {

@@ -26,7 +26,8 @@ func spaced(s *subject, o operator.Outcome) operator.Outcome {
 	return operator.Outcome{State: operator.StateContested, Live: o.Live, UID: o.UID, Message: message, RequeueAfter: s.facts.Spaced}
 }
 
-// spaceRemoval holds a deletion or release back as long as someone keeps making the object again. It reports whether it does.
+// spaceRemoval holds a deletion or release back as long as someone keeps making the object again. It reports whether it
+// does.
 func spaceRemoval(s *operator.Settings, o *operator.Outcome, own operator.Owned) bool {
 	if own.Spaced <= 0 || !writes(o.Action) {
 		return false
@@ -38,8 +39,8 @@ func spaceRemoval(s *operator.Settings, o *operator.Outcome, own operator.Owned)
 	return true
 }
 
-// spaceFinalizer holds a change of the finalizer back as long as those before did not settle. Without it nothing is made that
-// needs it.
+// spaceFinalizer holds a change of the finalizer back as long as those before did not settle. Without it nothing is
+// made that needs it.
 func spaceFinalizer(s *operator.Settings, in operator.Input, out *operator.Decision) {
 	if in.FinalizerSpaced <= 0 || out.Finalizer == operator.FinalizerLeave {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// holdForOrder lets what is to be created or changed wait for the downstreams that it comes after. A repair does not wait: it brings back
-// what existed before.
+// holdForOrder lets what is to be created or changed wait for the downstreams that it comes after. A repair does not
+// wait: it brings back what existed before.
 func holdForOrder(s *operator.Settings, in operator.Input, out *operator.Decision) {
 	var held []operator.Outcome
 	for _, o := range out.Outcomes {
@@ -106,8 +106,8 @@ func Backoff(minimum, maximum time.Duration, n int) time.Duration {
 	return min(d, maximum)
 }
 
-// decideUnselected is about an upstream that lost the label (or whose namespace did), or that does not meet a match condition any more: all
-// its downstreams are unwanted.
+// decideUnselected is about an upstream that lost the label (or whose namespace did), or that does not meet a match
+// condition any more: all its downstreams are unwanted.
 func decideUnselected(s *operator.Settings, in operator.Input) operator.Decision {
 	if in.Desired == nil {
 		in.Desired = s.Failed(nil)

@@ -15,8 +15,8 @@ func waits(s *operator.Settings, in operator.Input) bool {
 	return s.Config.Deletion.Wait || in.Cascade == operator.CascadeForeground
 }
 
-// orphans reports whether the deletion asks to keep an object, or asked so when the status was last written: nothing but
-// that would have recorded a release.
+// orphans reports whether the deletion asks to keep an object, or asked so when the status was last written: nothing
+// but that would have recorded a release.
 func orphans(s *operator.Settings, own operator.Owned, in operator.Input) bool {
 	released := func(r status.Recorded) bool {
 		return r.UID == own.Live.UID && r.State == string(operator.StateRelease)
@@ -24,8 +24,8 @@ func orphans(s *operator.Settings, own operator.Owned, in operator.Input) bool {
 	return in.Cascade == operator.CascadeOrphan || !keeps(s, own) && slices.ContainsFunc(s.Recorded(in.Upstream), released)
 }
 
-// SkipsBefore reports whether deletion.before is not begun for an upstream that is being deleted: where nothing is deleted,
-// nothing has to be done before. One that has begun goes on.
+// SkipsBefore reports whether deletion.before is not begun for an upstream that is being deleted: where nothing is
+// deleted, nothing has to be done before. One that has begun goes on.
 func SkipsBefore(s *operator.Settings, upstream *unstructured.Unstructured, c operator.Cascade) bool {
 	return s.Config.Deletion.Before != nil && c == operator.CascadeOrphan && s.RecordedBefore(upstream) == nil
 }
@@ -33,11 +33,12 @@ func SkipsBefore(s *operator.Settings, upstream *unstructured.Unstructured, c op
 // Deletion says what is to be done about an upstream that is being deleted. What is done about the downstreams needs
 // neither rules nor templates, so a broken one holds nothing; deletion.before needs its own.
 //
-// First deletion.before: made, watched, its outcome recorded, our finalizer taken off it, one step a decision. Until then
-// the downstreams are left alone. Then those go: the ones with an owner reference are left to the garbage collector, the
-// others are deleted or released. Where the config or the deletion waits for them (deletion.wait, --cascade=foreground), all
-// are deleted: the collector would not begin before the upstream is gone. With --cascade=orphan all are released. At last
-// the finalizer goes; where it asks for that beside other actions, these come first.
+// First deletion.before: made, watched, its outcome recorded, our finalizer taken off it, one step a decision. Until
+// then the downstreams are left alone. Then those go: the ones with an owner reference are left to the garbage
+// collector, the others are deleted or released. Where the config or the deletion waits for them (deletion.wait,
+// --cascade=foreground), all are deleted: the collector would not begin before the upstream is gone. With
+// --cascade=orphan all are released. At last the finalizer goes; where it asks for that beside other actions, these
+// come first.
 func Deletion(s *operator.Settings, in operator.Input) operator.Decision {
 	out := operator.Decision{Waits: waits(s, in), Cascade: in.Cascade}
 	if r := UnfinishedBefore(s, in.Upstream); r != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// finalizerAction asks for the finalizer where something exists, or is about to, that no owner reference cleans up, or that
-// the config does not let go without more ado.
+// finalizerAction asks for the finalizer where something exists, or is about to, that no owner reference cleans up, or
+// that the config does not let go without more ado.
 func finalizerAction(s *operator.Settings, in operator.Input, out *operator.Decision) operator.FinalizerAction {
 	if s.Config.Conventions.Finalizer == "" && !in.HasPreviousFinalizer || s.HasRows() {
 		return operator.FinalizerLeave
@@ -27,7 +27,8 @@ func finalizerAction(s *operator.Settings, in operator.Input, out *operator.Deci
 	return operator.FinalizerRemove
 }
 
-// isWantedUnder reports whether something is wanted that needs the finalizer. A conflict makes nothing, so it takes no finalizer.
+// isWantedUnder reports whether something is wanted that needs the finalizer. A conflict makes nothing, so it takes no
+// finalizer.
 func isWantedUnder(s *operator.Settings, in operator.Input, out *operator.Decision) bool {
 	return slices.ContainsFunc(out.Outcomes, func(o operator.Outcome) bool {
 		return !isKept(o) && needsFinalizer(s, &in.Desired.Objects[o.Object]) && (in.HasFinalizer || o.State != operator.StateConflict)
@@ -39,9 +40,9 @@ func isKept(o operator.Outcome) bool {
 	return o.State == operator.StatePaused || o.State == operator.StateInvalid
 }
 
-// isLeftBehind reports whether a deletion of an upstream without the finalizer would not do what the config says about what exists: the
-// garbage collector would delete what the config does not let go without more ado, or nobody would delete what is left alone now. That
-// may be since the config has changed, or since the finalizer was removed.
+// isLeftBehind reports whether a deletion of an upstream without the finalizer would not do what the config says about
+// what exists: the garbage collector would delete what the config does not let go without more ado, or nobody would
+// delete what is left alone now. That may be since the config has changed, or since the finalizer was removed.
 func isLeftBehind(s *operator.Settings, in operator.Input, out *operator.Decision) bool {
 	for k, o := range out.Outcomes {
 		live, unchanged := in.Facts[k].Live, o.Action == operator.ActionNone && !o.Theirs && slices.Contains(LeftAlone, o.State)
@@ -58,7 +59,8 @@ func isLeftBehind(s *operator.Settings, in operator.Input, out *operator.Decisio
 	return (inDoubt(in.Desired) || slices.ContainsFunc(out.Outcomes, isKept)) && recordsHeld(s, in)
 }
 
-// isHeld reports whether only the finalizer does with an object of ours what the config says of it when its upstream is deleted.
+// isHeld reports whether only the finalizer does with an object of ours what the config says of it when its upstream is
+// deleted.
 func isHeld(s *operator.Settings, in operator.Input, live *drift.Live, downstream int) bool {
 	policy := s.Downstreams[downstream].Config.DeletionPolicy
 	return s.HoldsDeletion() || policy == config.DeletionOrphan || !referenced(live, in) && !live.Deleting
@@ -73,9 +75,9 @@ func recordsHeld(s *operator.Settings, in operator.Input) bool {
 	})
 }
 
-// Save decides what is done for an upstream of which all else is left as it is, as while guard holds it: where its deletion would lose what
-// the config keeps, or leave behind what it deletes, it gets the finalizer, and its objects the owner annotation. in.Leftovers are all its
-// objects.
+// Save decides what is done for an upstream of which all else is left as it is, as while guard holds it: where its
+// deletion would lose what the config keeps, or leave behind what it deletes, it gets the finalizer, and its objects
+// the owner annotation. in.Leftovers are all its objects.
 func Save(s *operator.Settings, in operator.Input) (d operator.Decision) {
 	if s.Observing() || s.HasRows() {
 		return d
@@ -105,9 +107,9 @@ func MayLose(s *operator.Settings) bool {
 	return s.Config.Conventions.Finalizer != "" && (s.HoldsDeletion() || slices.ContainsFunc(s.Downstreams, isHeld))
 }
 
-// saveFromCollector has what deletionPolicy keeps, and nothing is done for now, lose its owner reference: when its upstream
-// is deleted in the foreground, the garbage collector deletes what refers to it before any finalizer counts. That may be
-// since the config has changed.
+// saveFromCollector has what deletionPolicy keeps, and nothing is done for now, lose its owner reference: when its
+// upstream is deleted in the foreground, the garbage collector deletes what refers to it before any finalizer counts.
+// That may be since the config has changed.
 func saveFromCollector(s *operator.Settings, in operator.Input, out *operator.Decision) {
 	for k := range out.Outcomes {
 		o := &out.Outcomes[k]
@@ -147,8 +149,8 @@ func needsFinalizer(s *operator.Settings, w *operator.DesiredObject) bool {
 	return w.Wanted && (s.HoldsDeletion() || !w.Reference)
 }
 
-// inDoubt reports whether of some downstream it is not known what is wanted. Then what exists is left alone, with the finalizer;
-// what is created beside it may need the finalizer all the same.
+// inDoubt reports whether of some downstream it is not known what is wanted. Then what exists is left alone, with the
+// finalizer; what is created beside it may need the finalizer all the same.
 func inDoubt(d *operator.Desired) bool {
 	return slices.ContainsFunc(d.Objects, func(o operator.DesiredObject) bool { return o.Err != nil })
 }

@@ -35,7 +35,8 @@ func HomeOf(s *operator.Settings, i int, live *drift.Live, recorded []status.Rec
 	return i, false
 }
 
-// mayStandIn reports whether targetNamespaces allow an object where it is, by the upstream that its owner annotation names.
+// mayStandIn reports whether targetNamespaces allow an object where it is, by the upstream that its owner annotation
+// names.
 func mayStandIn(s *operator.Settings, d *operator.Downstream, live *drift.Live) bool {
 	switch d.Config.TargetNamespaces.From {
 	case config.NamespacesList:

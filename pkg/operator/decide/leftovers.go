@@ -13,9 +13,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// decideLeftovers decides on objects of ours that are not a target. Superseded ones are deleted once their successor exists and nothing
-// may still use them; those of a downstream that is no longer wanted do not wait for a successor. A failure or an open
-// question deletes nothing: if several downstreams have one kind and nothing records which of them an object was, all must be in place.
+// decideLeftovers decides on objects of ours that are not a target. Superseded ones are deleted once their successor
+// exists and nothing may still use them; those of a downstream that is no longer wanted do not wait for a successor. A
+// failure or an open question deletes nothing: if several downstreams have one kind and nothing records which of them
+// an object was, all must be in place.
 func decideLeftovers(s *operator.Settings, in operator.Input, out *operator.Decision) {
 	outcomes := slices.Clone(out.Outcomes)
 	for _, own := range in.Leftovers {
@@ -61,14 +62,14 @@ func decideLeftovers(s *operator.Settings, in operator.Input, out *operator.Deci
 	}
 }
 
-// isNameless reports whether nothing says of which downstream an object is, though objects say that themselves by the config: it is from
-// before that, and may be of one that the config has no more.
+// isNameless reports whether nothing says of which downstream an object is, though objects say that themselves by the
+// config: it is from before that, and may be of one that the config has no more.
 func isNameless(s *operator.Settings, own operator.Owned) bool {
 	return s.NameKey() != "" && own.Live.Downstream == "" && !own.Certain && !own.Live.Deleting && !s.Downstreams[own.Downstream].OwnsFields()
 }
 
-// mayHaveLost names the object that is about to get new values though an object at no target may have the last ones; empty
-// if there is none.
+// mayHaveLost names the object that is about to get new values though an object at no target may have the last ones;
+// empty if there is none.
 func mayHaveLost(s *operator.Settings, own operator.Owned, outcomes []operator.Outcome) string {
 	if own.Certain || own.Live.Deleting {
 		return ""
@@ -96,9 +97,10 @@ func nameTaken(successor operator.Outcome) string {
 	return ""
 }
 
-// successors are the outcomes of objects that may replace one at no target. Of a downstream with several, an object that was wanted already
-// while that one was does not, whatever holds it up: else one that cannot be created, in a namespace of someone else, would keep all others
-// from being deleted. After a restart nobody knows which was first: then each may replace it.
+// successors are the outcomes of objects that may replace one at no target. Of a downstream with several, an object
+// that was wanted already while that one was does not, whatever holds it up: else one that cannot be created, in a
+// namespace of someone else, would keep all others from being deleted. After a restart nobody knows which was first:
+// then each may replace it.
 func successors(s *operator.Settings, in operator.Input, outcomes []operator.Outcome, own operator.Owned) []operator.Outcome {
 	if !s.Downstreams[own.Downstream].Several() || in.Desired == nil || in.Facts == nil ||
 		len(in.Desired.Invalid) > 0 || s.Paused(in.Upstream) {
@@ -115,8 +117,8 @@ func successors(s *operator.Settings, in operator.Input, outcomes []operator.Out
 	})
 }
 
-// weakest is the outcome of a downstream that is neither in place nor unwanted, if there is one; else one that is in place,
-// if there is one.
+// weakest is the outcome of a downstream that is neither in place nor unwanted, if there is one; else one that is in
+// place, if there is one.
 func weakest(outcomes []operator.Outcome, downstream int) (found operator.Outcome) {
 	for _, o := range outcomes {
 		switch {
@@ -140,11 +142,11 @@ func kindInPlace(s *operator.Settings, i int, outcomes []operator.Outcome) bool 
 	return true
 }
 
-// Leftovers sorts out which of the upstream's live objects are at no target. owned has, by downstream, the objects
-// that have the mark of the upstream with this uid, or may be its own without; recorded is what its status records, and known has the
-// uids that a witness knows, each with its downstream, or NoIndex where only its kind is known. A nil desired state has no targets:
-// everything is left over, as at deletion. Objects that we do not own for all that are left out, and so are those that deletion.before
-// made, which have a way of their own.
+// Leftovers sorts out which of the upstream's live objects are at no target. owned has, by downstream, the objects that
+// have the mark of the upstream with this uid, or may be its own without; recorded is what its status records, and
+// known has the uids that a witness knows, each with its downstream, or NoIndex where only its kind is known. A nil
+// desired state has no targets: everything is left over, as at deletion. Objects that we do not own for all that are
+// left out, and so are those that deletion.before made, which have a way of their own.
 func Leftovers(s *operator.Settings,
 	upstream types.UID, w *operator.Desired, owned [][]*drift.Live, recorded []status.Recorded, known map[types.UID]int,
 ) []operator.Owned {

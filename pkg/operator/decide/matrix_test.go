@@ -148,8 +148,8 @@ var finalizerSettings = []setting{
 	}},
 }
 
-// What is decided about one object, for every combination of a world and the settings. The golden file names for each world only the
-// settings that matter there; a change of any decision changes a line of it.
+// What is decided about one object, for every combination of a world and the settings. The golden file names for each
+// world only the settings that matter there; a change of any decision changes a line of it.
 func TestDecisionMatrix(t *testing.T) {
 	target := func(p *health.Checks, in operator.Input) []string {
 		addedForGood(t, p, in)
@@ -184,8 +184,8 @@ func TestDecisionMatrix(t *testing.T) {
 	})
 }
 
-// decidedDeletion has what is decided, and whether the upstream stays: also for a process that knows only what the status records, since
-// the garbage collector removes the finalizer that says foreground.
+// decidedDeletion has what is decided, and whether the upstream stays: also for a process that knows only what the
+// status records, since the garbage collector removes the finalizer that says foreground.
 func decidedDeletion(p *health.Checks, in operator.Input) []string {
 	d := decide.Deletion(p.Settings, in)
 	if len(d.Leftovers) == 0 {
@@ -289,7 +289,8 @@ func (w world) each(settings []setting, decide func(key string, p *health.Checks
 	}
 }
 
-// lines writes what is decided where the first settings have the given values. A setting is named only where its value matters there.
+// lines writes what is decided where the first settings have the given values. A setting is named only where its value
+// matters there.
 func lines(settings []setting, results map[string]string, given []string) []string {
 	at := len(given)
 	if at == len(settings) {

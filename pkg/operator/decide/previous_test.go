@@ -44,7 +44,8 @@ func TestPreviousOf(t *testing.T) {
 	}
 }
 
-// TestWithCurrentMarks: what is made once keeps what we own of it, gets the current marks, and the hash of what was made.
+// TestWithCurrentMarks: what is made once keeps what we own of it, gets the current marks, and the hash of what was
+// made.
 func TestWithCurrentMarks(t *testing.T) {
 	p := onePipeline(func(op *config.Operator) {
 		op.Conventions.Owner.Annotation, op.Conventions.FieldManager = "now/owner", "now"

@@ -19,8 +19,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// What was set as fields of an object of others does not prove that the object is ours, whoever records its uid, unless the downstream still
-// sets fields.
+// What was set as fields of an object of others does not prove that the object is ours, whoever records its uid, unless
+// the downstream still sets fields.
 func TestFieldsAreNoOwnership(t *testing.T) {
 	for _, row := range []struct {
 		reason         string
@@ -60,7 +60,8 @@ func TestFieldsAreNoOwnership(t *testing.T) {
 	}
 }
 
-// A Namespace, or a definition, is not deleted while something is wanted that would be deleted with it, whatever after says.
+// A Namespace, or a definition, is not deleted while something is wanted that would be deleted with it, whatever after
+// says.
 func TestStandsForWanted(t *testing.T) {
 	namespace := func(op *config.Operator) { op.Downstreams[0].Kind = "Namespace" }
 	definition := func(op *config.Operator) {
@@ -117,7 +118,8 @@ func TestStandsForWanted(t *testing.T) {
 	}
 }
 
-// The status records an object that is to go beside the one that has replaced it: after a restart with other labels, nothing else knows of it.
+// The status records an object that is to go beside the one that has replaced it: after a restart with other labels,
+// nothing else knows of it.
 func TestRecordsWhatIsReplaced(t *testing.T) {
 	for _, unselected := range []bool{true, false} {
 		p := onePipeline(nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 )
 
-// The object of an item that has disappeared is deleted, whatever holds up the objects of other items, unless one of them may have
-// replaced it: one that was not wanted before.
+// The object of an item that has disappeared is deleted, whatever holds up the objects of other items, unless one of
+// them may have replaced it: one that was not wanted before.
 func TestSupersededItems(t *testing.T) {
 	missing := func(in *operator.Input) { in.Facts[1].Live, in.Facts[1].RecordedHash = nil, "" }
 	foreign := func(in *operator.Input) {

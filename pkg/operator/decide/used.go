@@ -22,7 +22,8 @@ func IsHolder(apiVersion, kind string) bool {
 	return contentsOf(nil, schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind(), "") != nil
 }
 
-// Contains reports whether an object of a kind at a place would be deleted with a holder, as far as its kind gives its resource.
+// Contains reports whether an object of a kind at a place would be deleted with a holder, as far as its kind gives its
+// resource.
 func Contains(holder schema.GroupVersionKind, name string, kind schema.GroupVersionKind, at operator.Ref) bool {
 	c := contentsOf(nil, holder.GroupKind(), name)
 	plural, _ := meta.UnsafeGuessKindToResource(kind)
@@ -44,8 +45,8 @@ func keptHolders(s *operator.Settings, in operator.Input, left []operator.Outcom
 	return kept
 }
 
-// mayKeepHolder reports whether a deletion of the upstream may have to keep an object because of a forgotten one in it, for which only the
-// finalizer leaves time.
+// mayKeepHolder reports whether a deletion of the upstream may have to keep an object because of a forgotten one in it,
+// for which only the finalizer leaves time.
 func mayKeepHolder(s *operator.Settings, in operator.Input) bool {
 	forgotten := forgottenBy(s, in)
 	if len(forgotten) == 0 {
@@ -62,8 +63,9 @@ func forgottenBy(s *operator.Settings, in operator.Input) []status.Recorded {
 	return slices.Concat(s.Forgotten(in.Upstream), in.Unrecorded)
 }
 
-// holdUsed lets what is to be deleted or released wait for the objects that may still use it: those that come after it, and those that
-// would be deleted with it. left are the outcomes of in.Leftovers, in order. Without ordered, it does not matter what comes after what.
+// holdUsed lets what is to be deleted or released wait for the objects that may still use it: those that come after it,
+// and those that would be deleted with it. left are the outcomes of in.Leftovers, in order. Without ordered, it does
+// not matter what comes after what.
 func holdUsed(s *operator.Settings, in operator.Input, outcomes, left []operator.Outcome, ordered bool) {
 	var users map[int]string
 	if ordered && len(left) > 0 {
@@ -88,8 +90,8 @@ func holdUsed(s *operator.Settings, in operator.Input, outcomes, left []operator
 	}
 }
 
-// usersByOrder says, by downstream, which object may still use what is left over of it, and until when: one that reads the downstream or
-// comes after it, and is not up to date.
+// usersByOrder says, by downstream, which object may still use what is left over of it, and until when: one that reads
+// the downstream or comes after it, and is not up to date.
 func usersByOrder(s *operator.Settings, in operator.Input, outcomes, left []operator.Outcome) map[int]string {
 	users := map[int]string{}
 	note := func(earlier []int, downstream int, at operator.Ref, until string) {
@@ -121,9 +123,9 @@ func usersByOrder(s *operator.Settings, in operator.Input, outcomes, left []oper
 	return users
 }
 
-// unknownUser says which object at no target may come after one, where it is not known of which downstreams they are: one
-// that can only come after it, or, where it may be the other way round, too, one that is being deleted already, or was
-// created later. What comes after something is created after it.
+// unknownUser says which object at no target may come after one, where it is not known of which downstreams they are:
+// one that can only come after it, or, where it may be the other way round, too, one that is being deleted already, or
+// was created later. What comes after something is created after it.
 func unknownUser(s *operator.Settings, in operator.Input, left []operator.Outcome, i int) string {
 	own := in.Leftovers[i]
 	for j, other := range in.Leftovers {
@@ -145,8 +147,8 @@ func mayComeAfter(s *operator.Settings, later, earlier operator.Owned) bool {
 	})
 }
 
-// isLater reports whether one object was created after another one. Those of the same second are distinguished by their versions, which is
-// right as long as neither was changed.
+// isLater reports whether one object was created after another one. Those of the same second are distinguished by their
+// versions, which is right as long as neither was changed.
 func isLater(a, b *drift.Live) bool {
 	version := func(l *drift.Live) (n int) { n, _ = strconv.Atoi(l.ResourceVersion); return n }
 	return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(version(a), version(b)), cmp.Compare(a.UID, b.UID)) > 0
@@ -211,8 +213,8 @@ func named(s *operator.Settings, downstream int, at operator.Ref) string {
 	return kind + " " + at.String()
 }
 
-// keep releases what was to be deleted and has an object that stays. That object has our marks until then: without them, nothing would say
-// that it is to be kept.
+// keep releases what was to be deleted and has an object that stays. That object has our marks until then: without
+// them, nothing would say that it is to be kept.
 func keep(c *contents, in operator.Input, holder *operator.Outcome, left []operator.Outcome) {
 	deleted := in.Upstream.GetDeletionTimestamp() != nil // then the garbage collector may delete it
 	goes, why := holder.Action == operator.ActionDelete || holder.GoesLater || deleted, staying(c, in, left)
@@ -244,9 +246,9 @@ func wanted(c *contents, outcomes []operator.Outcome) string {
 	return ""
 }
 
-// hold lets what is to be deleted wait for an object that is wanted, must stay, could not be read, or is of a custom kind, whose operator
-// may have to work before it is gone: a terminating namespace takes nothing new. One that itself waits for what is to be deleted,
-// because it comes before it, is deleted with it.
+// hold lets what is to be deleted wait for an object that is wanted, must stay, could not be read, or is of a custom
+// kind, whose operator may have to work before it is gone: a terminating namespace takes nothing new. One that itself
+// waits for what is to be deleted, because it comes before it, is deleted with it.
 func hold(c *contents, in operator.Input, holder *operator.Outcome, outcomes, left []operator.Outcome) {
 	collected := holder.State == operator.StateDelete && in.Upstream.GetDeletionTimestamp() != nil
 	if holder.Action != operator.ActionDelete && !holder.GoesLater && !collected {
@@ -288,11 +290,12 @@ func mustStay(o operator.Outcome) bool {
 	return o.Action == operator.ActionNone && !o.Live.Deleting && o.State != operator.StateDelete
 }
 
-// othersAgain is when it is seen whether what belongs to another upstream still does: events of the object say when it is
-// gone, none that its upstream is gone without it.
+// othersAgain is when it is seen whether what belongs to another upstream still does: events of the object say when it
+// is gone, none that its upstream is gone without it.
 const othersAgain = 10 * time.Minute
 
-// Holds returns a function that reports whether an object of a downstream would be deleted with a holder, and an upstream would not.
+// Holds returns a function that reports whether an object of a downstream would be deleted with a holder, and an
+// upstream would not.
 func Holds(s *operator.Settings, holder operator.Owned) func(downstream int, at, of operator.Ref) bool {
 	c := contentsOf(s, s.Downstreams[holder.Downstream].GVK().GroupKind(), holder.Live.Name)
 	return func(downstream int, at, of operator.Ref) bool {
@@ -315,7 +318,8 @@ func unread(c *contents, in operator.Input) string {
 	return ""
 }
 
-// allBefore are the downstreams that one comes after, directly or with others between them, which may be gone before it.
+// allBefore are the downstreams that one comes after, directly or with others between them, which may be gone before
+// it.
 func allBefore(s *operator.Settings, downstream int) []int {
 	list := s.ComesAfter(s.Downstreams[downstream])
 	for n := 0; n < len(list); n++ {

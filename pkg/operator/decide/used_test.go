@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 )
 
-// What would be deleted with a Namespace, or a definition, holds it as long as it must stay, and what is kept keeps it: whatever has the two
-// go. The first downstream is the Namespace, the second one is in it, the third is elsewhere.
+// What would be deleted with a Namespace, or a definition, holds it as long as it must stay, and what is kept keeps it:
+// whatever has the two go. The first downstream is the Namespace, the second one is in it, the third is elsewhere.
 func TestHoldsContents(t *testing.T) {
 	custom := func(op *config.Operator) {
 		op.Downstreams[1].APIVersion, op.Downstreams[1].Kind = "example.com/v1", "Widget"

@@ -237,7 +237,8 @@ func finalizerWorlds() []world {
 	}
 }
 
-// leftoverWorlds are those of an object of ours that is at no target. Its successor is in sync unless the world says otherwise.
+// leftoverWorlds are those of an object of ours that is at no target. Its successor is in sync unless the world says
+// otherwise.
 func leftoverWorlds() []world {
 	foreign := func(in *operator.Input) {
 		in.Facts[0] = operator.Facts{Live: &drift.Live{Identity: drift.Identity{UID: "x"}, Projection: drift.Projection{Managed: true},

@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-// DesiredBefore renders the object of deletion.before; it is not wanted if `when` is false. Its document has the config's finalizer, so that neither a person nor
-// a time to live can make it vanish before its outcome is recorded.
+// DesiredBefore renders the object of deletion.before; it is not wanted if `when` is false. Its document has the
+// config's finalizer, so that neither a person nor a time to live can make it vanish before its outcome is recorded.
 func (r *Renderer) DesiredBefore(upstream *unstructured.Unstructured, in Inputs) operator.DesiredObject {
 	h := r.Before.Object
 	if wanted, err := r.wantsBefore(upstream, in); err != nil || !wanted {

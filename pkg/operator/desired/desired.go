@@ -65,7 +65,8 @@ func (r *Renderer) failures(vars rules.Vars, budget *rules.Budget) []rules.Failu
 	return failures
 }
 
-// addObjects finds out the objects of all downstreams, each after those that it reads. If one has too many items, the upstream is invalid.
+// addObjects finds out the objects of all downstreams, each after those that it reads. If one has too many items, the
+// upstream is invalid.
 func (r *Renderer) addObjects(
 	w *operator.Desired, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget, items []itemList,
 ) {

@@ -181,8 +181,8 @@ func addConventions(d *Downstream, data program.Data, doc map[string]any) error 
 // creation only (drift.initialFields) as the live object wants them. live is nil at creation. Generated values are
 // placeholders: see Downstream.Fill.
 //
-// in are the inputs that w was made with. Such a field is sent with its live value while our entry alone owns it (leaving it out would reset it) and left out
-// once another manager owns it.
+// in are the inputs that w was made with. Such a field is sent with its live value while our entry alone owns it
+// (leaving it out would reset it) and left out once another manager owns it.
 func (r *Renderer) Document(w *operator.Desired, k int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) (map[string]any, error) {
 	d, doc := r.Downstreams[w.Objects[k].Downstream], w.Objects[k].Document
 	if doc == nil {

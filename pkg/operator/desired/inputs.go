@@ -16,7 +16,8 @@ type Inputs struct {
 	objects map[string]any
 	// problems are by index, nil if there is none.
 	problems []error
-	// sibling gives the upstream's own objects, for downstreams that read others, and downstreams are those that one reads.
+	// sibling gives the upstream's own objects, for downstreams that read others, and downstreams are those that one
+	// reads.
 	sibling     Sibling
 	downstreams map[string]any
 	// lacking is why what a downstream reads of others is not known yet.

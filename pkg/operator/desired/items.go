@@ -93,8 +93,8 @@ func (r *Renderer) ItemAt(w *operator.Desired, k int, vars rules.Vars, in Inputs
 // itemShown is how many bytes of an item DescribeItem shows.
 const itemShown = 100
 
-// DescribeItem says which item object k follows from: its position, and its key and value unless they may be of a Secret. It is empty
-// where there are no items, or no such one.
+// DescribeItem says which item object k follows from: its position, and its key and value unless they may be of a
+// Secret. It is empty where there are no items, or no such one.
 func (r *Renderer) DescribeItem(w *operator.Desired, k int, upstream *unstructured.Unstructured, in Inputs) string {
 	o := &w.Objects[k]
 	d := r.Downstreams[o.Downstream]

@@ -44,7 +44,8 @@ func (l *Listing) MayHave(o ListObject) bool {
 	return (l.Namespace == "" || l.Namespace == o.GetNamespace()) && (l.Key == "" || key == "" || l.Key == key)
 }
 
-// Concerns reports whether a list may have an object in one of its states, so that a change from one to the other is one of the list.
+// Concerns reports whether a list may have an object in one of its states, so that a change from one to the other is
+// one of the list.
 func (s *InputSource) Concerns(l *Listing, budget *rules.Budget, states []Match) bool {
 	return slices.ContainsFunc(states, func(m Match) bool {
 		matches, err := s.matches(l, m, budget)
@@ -52,8 +53,8 @@ func (s *InputSource) Concerns(l *Listing, budget *rules.Budget, states []Match)
 	})
 }
 
-// Members returns those of the objects that the list has, sorted by namespace and name, rows by key. objects are all that it may have, and may be
-// more. If the expression fails for one, or if there are too many, the list is unknown.
+// Members returns those of the objects that the list has, sorted by namespace and name, rows by key. objects are all
+// that it may have, and may be more. If the expression fails for one, or if there are too many, the list is unknown.
 func Members[O ListObject](ctx context.Context, s *InputSource, l *Listing, objects []O) ([]O, error) {
 	var members []O
 	budget := rules.NewBudget(ctx)

@@ -15,15 +15,16 @@ import (
 type MatchResult struct {
 	// Unmet is the name of a condition that is false; empty for none.
 	Unmet string
-	// Err says that a condition could not be evaluated, and that none is false: whether the object is an upstream is not known.
+	// Err says that a condition could not be evaluated, and that none is false: whether the object is an upstream is not
+	// known.
 	Err error
 }
 
 // IsMet reports whether the object is an upstream.
 func (m MatchResult) IsMet() bool { return m.Unmet == "" && m.Err == nil }
 
-// Match evaluates watch.matchConditions for an object. As in an admission policy, one that is false decides, whether others can be
-// evaluated or not.
+// Match evaluates watch.matchConditions for an object. As in an admission policy, one that is false decides, whether
+// others can be evaluated or not.
 func (r *Renderer) Match(obj *unstructured.Unstructured) MatchResult {
 	var m MatchResult
 	vars, budget := r.VarsOf(obj, Inputs{}), rules.NewBudget(context.Background())
@@ -38,7 +39,8 @@ func (r *Renderer) Match(obj *unstructured.Unstructured) MatchResult {
 	return m
 }
 
-// SelectsLike reports whether the watches of two pipelines show the same upstreams: with errors in the config some conditions may be left out.
+// SelectsLike reports whether the watches of two pipelines show the same upstreams: with errors in the config some
+// conditions may be left out.
 func (r *Renderer) SelectsLike(other *Renderer) bool {
 	return reflect.DeepEqual(r.Config.Watch, other.Config.Watch) && len(r.MatchConditions) == len(other.MatchConditions)
 }
@@ -51,14 +53,15 @@ func (r *Renderer) SelectsSome() bool {
 	return r.SelectsLabels() || r.HasMatchConditions() || len(r.Config.Watch.Namespaces) > 0
 }
 
-// HidesUpstreams reports whether an object may exist that the watch of the upstreams does not show: one without the labels, or one that
-// does not meet the conditions.
+// HidesUpstreams reports whether an object may exist that the watch of the upstreams does not show: one without the
+// labels, or one that does not meet the conditions.
 func (r *Renderer) HidesUpstreams() bool {
 	return r.Config.Watch.LabelSelector != nil || r.HasMatchConditions()
 }
 
-// Row is a row as an upstream. Its uid is the name of the operator and that of the row, so that it is the same after a restart,
-// its resourceVersion a digest of the columns. Columns without a value are absent; nil columns: the query does not return the row.
+// Row is a row as an upstream. Its uid is the name of the operator and that of the row, so that it is the same after a
+// restart, its resourceVersion a digest of the columns. Columns without a value are absent; nil columns: the query does
+// not return the row.
 func (r *Renderer) Row(name string, columns map[string]any) *unstructured.Unstructured {
 	return newRow(r.Upstream.GVK, name, r.Name+":"+name, columns)
 }

@@ -69,7 +69,8 @@ func (r *Renderer) refuseSharedTargets(w *operator.Desired) {
 	}
 }
 
-// desiredObjects are what an upstream asks for of one downstream, ordered by their targets; those that are not known come last.
+// desiredObjects are what an upstream asks for of one downstream, ordered by their targets; those that are not known
+// come last.
 func (r *Renderer) desiredObjects(
 	d *Downstream, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget, items itemList,
 ) []operator.DesiredObject {
@@ -108,7 +109,8 @@ func (r *Renderer) desiredObjects(
 	return list
 }
 
-// refuseSharedNames fails all items of which several render one object: the order of the items must not say which one it is.
+// refuseSharedNames fails all items of which several render one object: the order of the items must not say which one
+// it is.
 func refuseSharedNames(list []operator.DesiredObject) {
 	at := map[operator.Ref][]int{}
 	for k, o := range list {

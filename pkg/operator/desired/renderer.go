@@ -29,8 +29,8 @@ func (d *Downstream) unserved() error {
 	return &operator.WaitingError{Message: d.Kind.Missing.Error()}
 }
 
-// Renderer has the rules and templates of one config that say what an upstream asks for. It is safe for concurrent use, and must not be
-// changed once it is compiled.
+// Renderer has the rules and templates of one config that say what an upstream asks for. It is safe for concurrent use,
+// and must not be changed once it is compiled.
 type Renderer struct {
 	*operator.Settings
 	// Downstreams are in the config's order, as those of Settings.

@@ -24,7 +24,8 @@ func RowKind() *kinds.Kind {
 	return &kinds.Kind{GVK: gvk, GVR: gvk.GroupVersion().WithResource("rows")}
 }
 
-// InputRowKind is the kind of inputs that are rows. Their namespace is the name of the input, to which alone they belong.
+// InputRowKind is the kind of inputs that are rows. Their namespace is the name of the input, to which alone they
+// belong.
 func InputRowKind() *kinds.Kind {
 	kind := RowKind()
 	kind.Namespaced = true
@@ -34,8 +35,8 @@ func InputRowKind() *kinds.Kind {
 // maxRowName bounds the name of a row, which is part of owner annotations, logs and messages.
 const maxRowName = 200
 
-// RowName is the name of the row with a key. Letters, digits and - . _ ~ : stay as they are, other bytes are %-encoded; of a long
-// key it is the beginning, with a digest of the whole.
+// RowName is the name of the row with a key. Letters, digits and - . _ ~ : stay as they are, other bytes are %-encoded;
+// of a long key it is the beginning, with a digest of the whole.
 func RowName(key string) string {
 	var b strings.Builder
 	for i := range len(key) {

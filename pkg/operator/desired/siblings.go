@@ -21,7 +21,8 @@ func (r *Renderer) SiblingsChanged(w *operator.Desired, sibling Sibling) bool {
 	})
 }
 
-// shownOf is what other downstreams can read of an object; nil if there is none. One that lacks all fields that are read is there.
+// shownOf is what other downstreams can read of an object; nil if there is none. One that lacks all fields that are
+// read is there.
 func (d *Downstream) shownOf(kept map[string]any) map[string]any {
 	if kept == nil {
 		return nil
@@ -40,8 +41,8 @@ func sumOf(shown map[string]any) canonical.Sum {
 	return canonical.Digest(shown)
 }
 
-// siblingsOf gathers the objects that a downstream reads of others, by the names of these: one, or a map of several by their names.
-// The error is a *waiting while one is missing. note, if not nil, takes what was read.
+// siblingsOf gathers the objects that a downstream reads of others, by the names of these: one, or a map of several by
+// their names. The error is a *waiting while one is missing. note, if not nil, takes what was read.
 func (r *Renderer) siblingsOf(
 	d *Downstream, objectsOf func(int) []operator.DesiredObject, sibling Sibling, note func(operator.SiblingRead),
 ) (map[string]any, error) {

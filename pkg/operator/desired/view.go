@@ -71,7 +71,8 @@ func (v *InputView) Add(paths [][]string, whole bool) {
 	v.Paths = append(v.Paths, paths...)
 }
 
-// MatchingView is what list.matching reads of an object. It is kept apart, unpacked, since it is asked about each upstream.
+// MatchingView is what list.matching reads of an object. It is kept apart, unpacked, since it is asked about each
+// upstream.
 type MatchingView struct {
 	Paths [][]string
 	Whole bool
@@ -81,7 +82,8 @@ type MatchingView struct {
 
 // Match is what list.matching reads of an object.
 type Match struct {
-	// Key is the text in the field that must equal one of the upstream; empty if there is none: only the expression says then.
+	// Key is the text in the field that must equal one of the upstream; empty if there is none: only the expression says
+	// then.
 	Key    string
 	object map[string]any
 }

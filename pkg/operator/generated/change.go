@@ -11,8 +11,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// HashOf is the hash of a document with that of its generated keys at the end: an object says itself which of its keys were generated, to
-// whoever they belong by now. It fits into a label. A document without generated keys has only its own.
+// HashOf is the hash of a document with that of its generated keys at the end: an object says itself which of its keys
+// were generated, to whoever they belong by now. It fits into a label. A document without generated keys has only its
+// own.
 func HashOf(d *operator.Downstream, hash string) string {
 	if len(d.Generated) == 0 {
 		return hash
@@ -34,7 +35,8 @@ func digestOf(keys []string) string {
 	return canonical.ExactDigest(strings.Join(keys, ",")).String()[:7]
 }
 
-// splitHash is what HashOf joins; keys is empty if the document had no generated keys, or a process applied it that did not say so.
+// splitHash is what HashOf joins; keys is empty if the document had no generated keys, or a process applied it that did
+// not say so.
 func splitHash(hash string) (doc, keys string) {
 	version, rest, _ := strings.Cut(hash, "-")
 	doc, keys, _ = strings.Cut(rest, "-")
@@ -45,7 +47,8 @@ func splitHash(hash string) (doc, keys string) {
 type Change struct {
 	// Known is false if nothing says it.
 	Known bool
-	// Dropped are those that the object has and nothing gives any more, Added those that the config has in addition and the object lacks.
+	// Dropped are those that the object has and nothing gives any more, Added those that the config has in addition and
+	// the object lacks.
 	Dropped, Added []string
 	// Others are keys of other managers that nothing gives, and that were generated or, without Known, may have been.
 	Others []string
@@ -103,7 +106,8 @@ func subsets(keys, whole []string) [][]string {
 	return append(list, whole)
 }
 
-// Of are the generated values that a Secret has for the document w, decoded, by their keys. That of a renamed key has the new one.
+// Of are the generated values that a Secret has for the document w, decoded, by their keys. That of a renamed key has
+// the new one.
 func Of(d *operator.Downstream, w *operator.DesiredObject, obj *unstructured.Unstructured) map[string]string {
 	values := map[string]string{}
 	take := func(from, to string) {

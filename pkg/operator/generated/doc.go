@@ -1,3 +1,3 @@
-// Package generated fills documents with the random values of Secrets (downstreams[].generated). They are made once, when an object is
-// created, and only the object has them.
+// Package generated fills documents with the random values of Secrets (downstreams[].generated). They are made once,
+// when an object is created, and only the object has them.
 package generated

@@ -37,8 +37,8 @@ func Keys(d *operator.Downstream) string {
 	return "data." + strings.Join(keysOf(d), ", data.")
 }
 
-// SendsInitial reports whether Document sends live values of fields that are set at creation only: they are stale as soon as
-// someone else writes.
+// SendsInitial reports whether Document sends live values of fields that are set at creation only: they are stale as
+// soon as someone else writes.
 func SendsInitial(live *drift.Live) bool {
 	return slices.ContainsFunc(live.Initial, SendsField)
 }
@@ -46,11 +46,12 @@ func SendsInitial(live *drift.Live) bool {
 // SendsField reports whether a document has the live value of a field that is set at creation only.
 func SendsField(f drift.InitialField) bool { return f.Ours && !f.Others && f.Present }
 
-// Placeholder is in the place of a generated value in a document that was not filled. It is not base64, so the API server
-// refuses to store it.
+// Placeholder is in the place of a generated value in a document that was not filled. It is not base64, so the API
+// server refuses to store it.
 const Placeholder = "(generated)"
 
-// MakeRoom refuses a document that sets a generated key itself. data without any key is left out, as a projection has it.
+// MakeRoom refuses a document that sets a generated key itself. data without any key is left out, as a projection has
+// it.
 func MakeRoom(d *operator.Downstream, doc map[string]any) error {
 	if len(d.Generated) == 0 {
 		return nil
@@ -118,8 +119,8 @@ func textOf(obj *unstructured.Unstructured, key string) (string, bool) {
 	return string(text), err == nil && len(text) > 0
 }
 
-// Fill returns doc, as Document gave it, with the generated values: those of obj, of which live is the reading, and new ones
-// for keys that it lacks. Both are nil at creation. random makes the text of a new one.
+// Fill returns doc, as Document gave it, with the generated values: those of obj, of which live is the reading, and new
+// ones for keys that it lacks. Both are nil at creation. random makes the text of a new one.
 func Fill(
 	d *operator.Downstream, doc map[string]any, live *drift.Live, obj *unstructured.Unstructured,
 	random func(operator.GeneratedField) string,
@@ -136,8 +137,8 @@ func Fill(
 	return withData(doc, values)
 }
 
-// Random makes a generated value. Each character is as likely as any other: bytes beyond the last whole multiple of their
-// number are thrown away. crypto/rand never fails; it ends the process instead.
+// Random makes a generated value. Each character is as likely as any other: bytes beyond the last whole multiple of
+// their number are thrown away. crypto/rand never fails; it ends the process instead.
 func Random(g operator.GeneratedField) string {
 	n := len(g.Characters)
 	limit := 256 - 256%n

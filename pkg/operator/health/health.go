@@ -42,7 +42,8 @@ func (c *Checks) objectHealth(w *operator.Desired, k int, live *drift.Live, in d
 	return healthOf(c.Downstreams[i].Downstream, c.Rules[i], live, vars, budget)
 }
 
-// healthOf says how an object is doing. A rule that got no time to end says nothing: the object may have failed, or not be ready.
+// healthOf says how an object is doing. A rule that got no time to end says nothing: the object may have failed, or not
+// be ready.
 func healthOf(d *operator.Downstream, r *Rules, live *drift.Live, vars rules.Vars, budget *rules.Budget) status.Fact {
 	f := healthInTime(d, r, live, vars, budget)
 	if budget.Expired() {
@@ -125,8 +126,8 @@ type UnmetRule struct {
 	Message string
 }
 
-// UnmetRules lists every rule that keeps live, which is object k of a desired state, from being ready. Conditions name the first alone. in
-// are the inputs of the desired state.
+// UnmetRules lists every rule that keeps live, which is object k of a desired state, from being ready. Conditions name
+// the first alone. in are the inputs of the desired state.
 func (c *Checks) UnmetRules(ctx context.Context, w *operator.Desired, k int, upstream *unstructured.Unstructured, in desired.Inputs, live *drift.Live) []UnmetRule {
 	i, budget, vars := w.Objects[k].Downstream, rules.NewBudget(ctx), c.VarsOf(upstream, in)
 	rule := c.Rules[i]

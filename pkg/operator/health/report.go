@@ -42,8 +42,9 @@ func (c *Checks) liveByName(results []operator.Result) map[string]any {
 	return out
 }
 
-// Report computes the upstream's status from the results of its downstreams, and what is left over of those with several objects. in are
-// the inputs that w was made with; unrecorded is Input.Unrecorded; now is the transition time of conditions that change.
+// Report computes the upstream's status from the results of its downstreams, and what is left over of those with
+// several objects. in are the inputs that w was made with; unrecorded is Input.Unrecorded; now is the transition time
+// of conditions that change.
 func (c *Checks) Report(
 	ctx context.Context, upstream *unstructured.Unstructured, in desired.Inputs, w *operator.Desired, results []operator.Result, left []operator.Outcome,
 	unrecorded []status.Recorded, now metav1.Time,

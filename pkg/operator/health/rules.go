@@ -29,9 +29,9 @@ type Rule struct {
 	HidesValues bool
 }
 
-// unseenBy says why the controller of a downstream cannot be known to have seen it; empty if it has, or need not be asked.
-// kstatus takes an object without any status for ready, which a custom resource is not before its own controller has looked
-// at it. A controller that has written a status without the generation does not use that field.
+// unseenBy says why the controller of a downstream cannot be known to have seen it; empty if it has, or need not be
+// asked. kstatus takes an object without any status for ready, which a custom resource is not before its own controller
+// has looked at it. A controller that has written a status without the generation does not use that field.
 func unseenBy(d *operator.Downstream, r *Rules, live *drift.Live) string {
 	s, _ := live.Kept["status"].(map[string]any)
 	_, ok := s["observedGeneration"]
@@ -79,8 +79,8 @@ func firstUnmet(list []Rule, vars rules.Vars, budget *rules.Budget) string {
 	return ""
 }
 
-// holds is for rules that say that something failed. One that gives an error does not hold: an error never makes anything
-// fail.
+// holds is for rules that say that something failed. One that gives an error does not hold: an error never makes
+// anything fail.
 func (r *Rule) holds(vars rules.Vars, budget *rules.Budget) bool {
 	v, err := r.Program.Eval(vars, budget)
 	return err == nil && v == true

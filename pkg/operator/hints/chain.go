@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
-// chainHints are about labels by which a config selects what another one makes, where they are marks of the other one: what that one keeps or
-// releases loses its marks, is no longer selected, and what was made for it goes.
+// chainHints are about labels by which a config selects what another one makes, where they are marks of the other one:
+// what that one keeps or releases loses its marks, is no longer selected, and what was made for it goes.
 func chainHints(list []compile.Compiled, c compile.Compiled) (hints []config.Error) {
 	w := c.Pipeline.Config.Watch
 	for _, by := range []struct {

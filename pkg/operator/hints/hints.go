@@ -1,5 +1,6 @@
-// Package hints finds what check should ask the author of configs about: fields of a kind without an effect, fields of two concerns, and data
-// that is lost or left behind. watch.acknowledged says that fields are meant. Kinds of others, whose status is not ours, are not looked at.
+// Package hints finds what check should ask the author of configs about: fields of a kind without an effect, fields of
+// two concerns, and data that is lost or left behind. watch.acknowledged says that fields are meant. Kinds of others,
+// whose status is not ours, are not looked at.
 package hints
 
 import (

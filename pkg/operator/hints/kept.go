@@ -8,8 +8,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 )
 
-// generatedHints are about generated values that are deleted with their upstream while data that they may protect is kept. A config that
-// sets the deletionPolicy has decided that.
+// generatedHints are about generated values that are deleted with their upstream while data that they may protect is
+// kept. A config that sets the deletionPolicy has decided that.
 func generatedHints(c compile.Compiled) (hints []config.Error) {
 	named := keeper(c.Pipeline)
 	if named == "" {
@@ -25,7 +25,8 @@ func generatedHints(c compile.Compiled) (hints []config.Error) {
 	return hints
 }
 
-// keeper names a downstream whose data may outlive it: of volumes, or whatever a controller of others keeps for an object of its own kind.
+// keeper names a downstream whose data may outlive it: of volumes, or whatever a controller of others keeps for an
+// object of its own kind.
 func keeper(p *compile.Pipeline) string {
 	for _, d := range p.Downstreams {
 		if gk := d.GVK().GroupKind(); decide.KeepsData(d.Downstream) {

@@ -32,8 +32,8 @@ func Aside(s *operator.Settings) (fields []fieldpath.Path) {
 	return fields
 }
 
-// KeepAside gives an object that a write would leave the values of these fields before it, where it has none: they say who applied it,
-// which only a process that runs knows. It returns their paths.
+// KeepAside gives an object that a write would leave the values of these fields before it, where it has none: they say
+// who applied it, which only a process that runs knows. It returns their paths.
 func KeepAside(s *operator.Settings, before, after *unstructured.Unstructured) []fieldpath.Path {
 	fields := Aside(s)
 	for _, path := range fields {
@@ -48,7 +48,8 @@ func KeepAside(s *operator.Settings, before, after *unstructured.Unstructured) [
 	return fields
 }
 
-// WithToken returns a document that is to be sent with the fencing token of the activation, if the config has a place for it.
+// WithToken returns a document that is to be sent with the fencing token of the activation, if the config has a place
+// for it.
 func WithToken(s *operator.Settings, doc map[string]any, token string) map[string]any {
 	if s.TokenKey() == "" || token == "" {
 		return doc

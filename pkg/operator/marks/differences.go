@@ -12,8 +12,8 @@ import (
 )
 
 // WouldChange says which fields an apply of downstream i's document would change, and who wrote them last, for
-// Verdict.Differences. Those that the document does not have are listed apart: many are defaults that stay as they are. owner is
-// the upstream's uid; taken is live as it is once the fields of former managers are ours.
+// Verdict.Differences. Those that the document does not have are listed apart: many are defaults that stay as they are.
+// owner is the upstream's uid; taken is live as it is once the fields of former managers are ours.
 func WouldChange(s *operator.Settings, owner types.UID, i int, doc map[string]any, live, taken *unstructured.Unstructured) string {
 	view := &s.Downstreams[i].View
 	list := drift.Changed(doc, taken, view)
@@ -39,8 +39,8 @@ func WouldChange(s *operator.Settings, owner types.UID, i int, doc map[string]an
 	return strings.Join(parts, "; ")
 }
 
-// nameWriters gives differences that were found after a takeover the writers that wrote them before it: after it they all
-// read as ours.
+// nameWriters gives differences that were found after a takeover the writers that wrote them before it: after it they
+// all read as ours.
 func nameWriters(list, before []drift.Difference) {
 	writers := make(map[string]string, len(before))
 	for _, d := range before {
@@ -70,7 +70,8 @@ func withoutMarks(s *operator.Settings, owner types.UID, i int, list []drift.Dif
 	})
 }
 
-// onlyMarks reports whether labels or annotations differ by marks alone: it is about one key, or all where there are none.
+// onlyMarks reports whether labels or annotations differ by marks alone: it is about one key, or all where there are
+// none.
 func onlyMarks(d drift.Difference, marks []string) bool {
 	if len(d.Path) > 2 {
 		return slices.Contains(marks, d.Path[2].Field)

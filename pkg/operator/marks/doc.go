@@ -1,3 +1,3 @@
-// Package marks says whose an object is: which marks an object of ours gets, what they prove about a live one, and how the names
-// that a config used before are replaced.
+// Package marks says whose an object is: which marks an object of ours gets, what they prove about a live one, and how
+// the names that a config used before are replaced.
 package marks

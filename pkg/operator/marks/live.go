@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// UpstreamsOf returns the upstreams in an object's owner marks; none of nil. An owner keeps its name as long as it keeps its uid, so the
-// name is enough to enqueue it; the reconciliation itself goes by uid.
+// UpstreamsOf returns the upstreams in an object's owner marks; none of nil. An owner keeps its name as long as it
+// keeps its uid, so the name is enough to enqueue it; the reconciliation itself goes by uid.
 func UpstreamsOf(s *operator.Settings, live *drift.Live) []operator.Ref {
 	if live == nil {
 		return nil
@@ -64,8 +64,8 @@ func HasPreviousFinalizer(s *operator.Settings, upstream *unstructured.Unstructu
 	return f != "" && slices.Contains(upstream.GetFinalizers(), f)
 }
 
-// HasOurs reports whether an object has the hash or the finalizer of this operator, as every object that it creates before a
-// deletion has from the start.
+// HasOurs reports whether an object has the hash or the finalizer of this operator, as every object that it creates
+// before a deletion has from the start.
 func HasOurs(s *operator.Settings, obj *unstructured.Unstructured) bool {
 	held := func(name string) bool { return slices.Contains(s.Config.Conventions.Finalizers(), name) }
 	return HasHash(s, obj) || slices.ContainsFunc(obj.GetFinalizers(), held)

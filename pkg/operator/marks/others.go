@@ -10,10 +10,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// RemoveOthersStatus removes from an upstream, which was read with its managedFields, the conditions and records that another field
-// manager has applied, alone or too. Operators whose selectors contradict each other may write the same ones: when a label moves the
-// upstream from one to the other, what that one records is not for the first to clean up. What nobody has applied is left: a person may
-// correct a status.
+// RemoveOthersStatus removes from an upstream, which was read with its managedFields, the conditions and records that
+// another field manager has applied, alone or too. Operators whose selectors contradict each other may write the same
+// ones: when a label moves the upstream from one to the other, what that one records is not for the first to clean up.
+// What nobody has applied is left: a person may correct a status.
 func RemoveOthersStatus(s *operator.Settings, upstream *unstructured.Unstructured) {
 	var others []managed.Fields
 	for _, e := range managed.Entries(upstream) {

@@ -13,15 +13,15 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// BeforeHashPrefix begins the hash of such an object. It distinguishes one from a downstream of the same kind, labels and owner,
-// whatever becomes of the template that named it.
+// BeforeHashPrefix begins the hash of such an object. It distinguishes one from a downstream of the same kind, labels
+// and owner, whatever becomes of the template that named it.
 const BeforeHashPrefix = "before-"
 
 // IsBeforeObject reports whether a live object of ours was made by deletion.before.
 func IsBeforeObject(live *drift.Live) bool { return strings.HasPrefix(live.Hash, BeforeHashPrefix) }
 
-// MadeForDeletion reports whether live was made by deletion.before for the deletion of the upstream with this uid, as far as the
-// API server's own record shows.
+// MadeForDeletion reports whether live was made by deletion.before for the deletion of the upstream with this uid, as
+// far as the API server's own record shows.
 func MadeForDeletion(live *drift.Live, upstream types.UID) bool {
 	return IsBeforeObject(live) && Applied(live, upstream)
 }
@@ -65,9 +65,10 @@ const FieldsHashPrefix = "fields-"
 func IsOfFields(hash string) bool { return strings.HasPrefix(hash, FieldsHashPrefix) }
 
 // Applied reports whether live has the mark of the upstream with this uid, and the API server records that our field
-// manager applied it. The record exists with the object, in the same request. Anyone who may only create the kind cannot
-// write it: on a create, the API server attributes every field to that request, and an apply takes the right to patch,
-// too. Anyone who may patch the kind can add any field to an object of ours as well, or have the garbage collector delete it.
+// manager applied it. The record exists with the object, in the same request. Anyone who may only create the kind
+// cannot write it: on a create, the API server attributes every field to that request, and an apply takes the right to
+// patch, too. Anyone who may patch the kind can add any field to an object of ours as well, or have the garbage
+// collector delete it.
 func Applied(live *drift.Live, uid types.UID) bool {
 	if !Marked(live, uid) {
 		return false
@@ -81,9 +82,9 @@ func Applied(live *drift.Live, uid types.UID) bool {
 	return ok && marked == string(uid) && live.MarkApplied
 }
 
-// LeftBy reports whether live has the owner annotation of an upstream that is known to be gone, or of an earlier upstream of the same
-// namespace and name: of two of one name, the other one is gone. Where another field manager applies the annotation, it may be about
-// another kind of upstream, which is there.
+// LeftBy reports whether live has the owner annotation of an upstream that is known to be gone, or of an earlier
+// upstream of the same namespace and name: of two of one name, the other one is gone. Where another field manager
+// applies the annotation, it may be about another kind of upstream, which is there.
 func LeftBy(live *drift.Live, upstream operator.Ref, uid types.UID) bool {
 	if controlledByOther(live, uid) {
 		return false
@@ -103,8 +104,9 @@ func EarlierMark(live *drift.Live, kind string) string {
 		"or of an upstream of another kind whose operator has the same conventions", at, uid, kind)
 }
 
-// HasLostOwner reports whether live was applied by our field manager with a hash, and has no owner mark that says for which upstream: the
-// garbage collector removes the reference to an owner that is gone from an object that has another owner, or with --cascade=orphan.
+// HasLostOwner reports whether live was applied by our field manager with a hash, and has no owner mark that says for
+// which upstream: the garbage collector removes the reference to an owner that is gone from an object that has another
+// owner, or with --cascade=orphan.
 func HasLostOwner(live *drift.Live) bool {
 	applied := func(ref drift.OwnerRef) bool { return ref.Applied || ref.Controller }
 	return live.Managed && live.Hash != "" && live.OwnerMark == "" && !IsBeforeObject(live) && !slices.ContainsFunc(live.Owners, applied)
@@ -123,8 +125,8 @@ func LostOwner(live *drift.Live) string {
 	return text
 }
 
-// Marked reports whether live has the mark of the upstream with this uid. A plain owner reference, of which an object may
-// have many, is none on what another one controls.
+// Marked reports whether live has the mark of the upstream with this uid. A plain owner reference, of which an object
+// may have many, is none on what another one controls.
 func Marked(live *drift.Live, uid types.UID) bool {
 	plain := false
 	for _, ref := range live.Owners {
@@ -137,8 +139,8 @@ func Marked(live *drift.Live, uid types.UID) bool {
 	return ok && marked == string(uid) || plain && !OwnedByOther(live, uid)
 }
 
-// OwnedByOther reports whether live has a controller or an owner annotation that is not this upstream. An annotation that names nobody
-// counts as none.
+// OwnedByOther reports whether live has a controller or an owner annotation that is not this upstream. An annotation
+// that names nobody counts as none.
 func OwnedByOther(live *drift.Live, uid types.UID) bool {
 	if controlledByOther(live, uid) {
 		return true
@@ -147,8 +149,8 @@ func OwnedByOther(live *drift.Live, uid types.UID) bool {
 	return ok && marked != string(uid) && !live.MarkVoid
 }
 
-// NamesOther returns the upstream that the owner annotation of live names, if that decides whether live belongs to another upstream than
-// the one of this uid.
+// NamesOther returns the upstream that the owner annotation of live names, if that decides whether live belongs to
+// another upstream than the one of this uid.
 func NamesOther(live *drift.Live, uid types.UID) (ref operator.Ref, other types.UID, ok bool) {
 	ref, marked, ok := ParseOwnerMark(live.OwnerMark)
 	return ref, types.UID(marked), ok && marked != string(uid) && !controlledByOther(live, uid)
@@ -158,9 +160,9 @@ func controlledByOther(live *drift.Live, uid types.UID) bool {
 	return slices.ContainsFunc(live.Owners, func(ref drift.OwnerRef) bool { return ref.Controller && ref.UID != uid })
 }
 
-// OwnerIn names the owner of live in a message about an upstream; empty if it has none. earlier reports that it is an upstream
-// of the same namespace and name that is gone, whose reference we applied: the garbage collector deletes live. Where kind
-// and name are the upstream's own, the uids tell the two apart.
+// OwnerIn names the owner of live in a message about an upstream; empty if it has none. earlier reports that it is an
+// upstream of the same namespace and name that is gone, whose reference we applied: the garbage collector deletes live.
+// Where kind and name are the upstream's own, the uids tell the two apart.
 func OwnerIn(live *drift.Live, upstream *unstructured.Unstructured) (owner string, earlier bool) {
 	self := operator.Ref{Namespace: upstream.GetNamespace(), Name: upstream.GetName()}
 	uids := func(uid string) string { return fmt.Sprintf(" (uid %s, ours is %s)", uid, upstream.GetUID()) }

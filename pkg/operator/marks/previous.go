@@ -34,7 +34,8 @@ func PreviousOf(conv *config.Conventions) drift.Previous {
 	return out
 }
 
-// isCurrentKey reports whether the conventions use the key now, for something else: then it proves nothing about the past.
+// isCurrentKey reports whether the conventions use the key now, for something else: then it proves nothing about the
+// past.
 func isCurrentKey(conv *config.Conventions, key drift.Key) bool {
 	_, label := conv.Labels[key.Label]
 	_, annotation := conv.Annotations[key.Annotation]
@@ -94,9 +95,9 @@ func hasKey(u *unstructured.Unstructured, key drift.Key) bool {
 	return key.Annotation != "" && u.GetAnnotations()[key.Annotation] != "" || key.Label != "" && u.GetLabels()[key.Label] != ""
 }
 
-// WithCurrentMarks returns what to apply to an object with updatePolicy CreateOnly so that it has the current marks instead of
-// the previous ones: the fields that our manager owns, unchanged, and the marks of doc, the document of downstream i. The live
-// object keeps its hash, which is the hash of what was created. off are the marks to remove.
+// WithCurrentMarks returns what to apply to an object with updatePolicy CreateOnly so that it has the current marks
+// instead of the previous ones: the fields that our manager owns, unchanged, and the marks of doc, the document of
+// downstream i. The live object keeps its hash, which is the hash of what was created. off are the marks to remove.
 func WithCurrentMarks(
 	s *operator.Settings, doc map[string]any, i int, owner types.UID, obj *unstructured.Unstructured, hash string,
 ) (out map[string]any, off Marks) {
@@ -132,8 +133,8 @@ func WithCurrentMarks(
 	return out, off
 }
 
-// WithOwnerAnnotation returns what to apply to an object of downstream i so that it has the owner annotation in the place of the owner
-// reference: the fields that our manager owns, otherwise unchanged. off are the marks to remove.
+// WithOwnerAnnotation returns what to apply to an object of downstream i so that it has the owner annotation in the
+// place of the owner reference: the fields that our manager owns, otherwise unchanged. off are the marks to remove.
 func WithOwnerAnnotation(
 	s *operator.Settings, upstream *unstructured.Unstructured, i int, obj *unstructured.Unstructured, hash string,
 ) (out map[string]any, off Marks) {

@@ -12,9 +12,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// Deletion computes the status of an upstream that is being deleted and is not gone yet. failed has what could not
-// be carried out, by downstream, BeforeIndex for deletion.before. What the status had beside our conditions and identifiers
-// stays as it is.
+// Deletion computes the status of an upstream that is being deleted and is not gone yet. failed has what could not be
+// carried out, by downstream, BeforeIndex for deletion.before. What the status had beside our conditions and
+// identifiers stays as it is.
 func Deletion(
 	s *operator.Settings, upstream *unstructured.Unstructured, d operator.Decision,
 	failed map[int]*operator.Failure, unrecorded []status.Recorded, now metav1.Time,

@@ -57,7 +57,8 @@ func setFields(s *operator.Settings, content map[string]any, upstream *unstructu
 	}
 }
 
-// statusMatches reports whether have says all that want says: equal where want has a value, and none of our conditions beyond it.
+// statusMatches reports whether have says all that want says: equal where want has a value, and none of our conditions
+// beyond it.
 func statusMatches(have, want map[string]any) bool {
 	for key, value := range want {
 		if key == "conditions" {

@@ -10,9 +10,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// pause has the status of a paused upstream say so beside what else it says. It returns the conditions of one that was edited after its
-// status was written: nobody acts on that generation, so they still speak of the one before, as summary then does. nil means that the
-// conditions follow from the downstreams.
+// pause has the status of a paused upstream say so beside what else it says. It returns the conditions of one that was
+// edited after its status was written: nobody acts on that generation, so they still speak of the one before, as
+// summary then does. nil means that the conditions follow from the downstreams.
 func pause(s *operator.Settings, summary *status.Summary, upstream *unstructured.Unstructured) (frozen []metav1.Condition) {
 	if !s.Paused(upstream) {
 		return nil

@@ -72,8 +72,8 @@ func isRecorded(list []status.Recorded, uid types.UID) bool {
 	return slices.ContainsFunc(list, func(r status.Recorded) bool { return r.UID == uid })
 }
 
-// recordLeft adds what downstreams have besides the objects that are desired: those that are to go and still exist, which no watch may
-// show later, and all that was recorded of several objects while it is not known which are desired.
+// recordLeft adds what downstreams have besides the objects that are desired: those that are to go and still exist,
+// which no watch may show later, and all that was recorded of several objects while it is not known which are desired.
 func recordLeft(
 	s *operator.Settings, recorded []status.Recorded, left []operator.Outcome, w *operator.Desired,
 	results []operator.Result, before []status.Recorded,
@@ -99,7 +99,8 @@ func recordLeftover(s *operator.Settings, recorded []status.Recorded, o operator
 	return r
 }
 
-// recordUnknown adds what was recorded of downstreams with several objects while it is not known which objects are desired.
+// recordUnknown adds what was recorded of downstreams with several objects while it is not known which objects are
+// desired.
 func recordUnknown(
 	s *operator.Settings, recorded []status.Recorded, w *operator.Desired, results []operator.Result, before []status.Recorded,
 ) []status.Recorded {
@@ -130,9 +131,10 @@ func isAwaitedPlace(s *operator.Settings, w *operator.Desired, left operator.Out
 	})
 }
 
-// keepForgotten adds what the config has forgotten to what is recorded of its downstreams, so that it is reported, and never
-// taken for what one of them has left behind. Where the config has the name with another kind, which a list may have as its key, the
-// name gets the kind; one that was not recorded yet gets its own name, too, where that is not enough.
+// keepForgotten adds what the config has forgotten to what is recorded of its downstreams, so that it is reported, and
+// never taken for what one of them has left behind. Where the config has the name with another kind, which a list may
+// have as its key, the name gets the kind; one that was not recorded yet gets its own name, too, where that is not
+// enough.
 func keepForgotten(s *operator.Settings, recorded []status.Recorded, upstream *unstructured.Unstructured, unrecorded []status.Recorded,
 ) []status.Recorded {
 	all := recorded

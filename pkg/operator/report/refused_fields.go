@@ -18,8 +18,8 @@ import (
 // This file is about values of status.fields that cannot be stored; items of status.downstreams are like them. Whoever
 // writes an upstream may choose them: they must not keep the conditions out of its status.
 
-// RefusedFields are values of status.fields, and items of status.downstreams, that the API server refuses. The zero value has
-// none. It is immutable.
+// RefusedFields are values of status.fields, and items of status.downstreams, that the API server refuses. The zero
+// value has none. It is immutable.
 type RefusedFields struct {
 	by    map[int]refusal        // by index in status.fields
 	items map[string]refusedItem // by name
@@ -34,7 +34,8 @@ type refusal struct {
 	why string
 	// alone: what is wrong with the value is wrong whatever else the status says.
 	alone bool
-	// of is the digest of what was refused: the value and, unless it is wrong alone, everything that a rule may compare it with.
+	// of is the digest of what was refused: the value and, unless it is wrong alone, everything that a rule may compare it
+	// with.
 	of canonical.Sum
 }
 
@@ -63,9 +64,10 @@ func WithoutRefused(s *operator.Settings, report Report, upstream *unstructured.
 	return report
 }
 
-// Refuse returns a report without what the API server has just refused, besides what it was without already: what the causes
-// name, or else all of status.fields. Where it is refused for what it lacks, these stay as they were, and at last, or where there
-// are none, the items of status.downstreams do, too. ok is false if nothing of this is left to do. reason is why, in a word.
+// Refuse returns a report without what the API server has just refused, besides what it was without already: what the
+// causes name, or else all of status.fields. Where it is refused for what it lacks, these stay as they were, and at
+// last, or where there are none, the items of status.downstreams do, too. ok is false if nothing of this is left to do.
+// reason is why, in a word.
 func Refuse(
 	s *operator.Settings, report Report, upstream *unstructured.Unstructured, causes []metav1.StatusCause,
 	reason string, last bool,
@@ -133,8 +135,9 @@ func wholeOf(s *operator.Settings, d *draft, upstream *unstructured.Unstructured
 	return canonical.Digest(of)
 }
 
-// refusedFields are the fields that the causes of a refusal are about. A cause below a field is about that one, a cause above it, such
-// as a rule over several fields, about all of these; what is missing beside fields is their object's fault.
+// refusedFields are the fields that the causes of a refusal are about. A cause below a field is about that one, a cause
+// above it, such as a rule over several fields, about all of these; what is missing beside fields is their object's
+// fault.
 func refusedFields(s *operator.Settings, causes []metav1.StatusCause) map[int]refusal {
 	all := map[int]refusal{}
 	for _, c := range causes {
@@ -177,7 +180,8 @@ func isWithin(path, above string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// refusalText says which values are not in the status, and why. It quotes none: they may be long, and are not everybody's.
+// refusalText says which values are not in the status, and why. It quotes none: they may be long, and are not
+// everybody's.
 func refusalText(s *operator.Settings, d *draft, refused RefusedFields) string {
 	var list []string
 	for i, path := range s.StatusFields {

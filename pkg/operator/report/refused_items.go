@@ -16,10 +16,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// This file is about items of status.downstreams that cannot be stored. Whoever writes an upstream may choose the name of an
-// object: like a value of status.fields, it must not keep the conditions out of the status.
+// This file is about items of status.downstreams that cannot be stored. Whoever writes an upstream may choose the name
+// of an object: like a value of status.fields, it must not keep the conditions out of the status.
 
-// refusedItem is an item that the API server refuses. It stays as the status has it, so that a name once recorded is not lost.
+// refusedItem is an item that the API server refuses. It stays as the status has it, so that a name once recorded is
+// not lost.
 type refusedItem struct {
 	refusal
 	// out: it was refused as it is, too, and is left out.
@@ -78,8 +79,8 @@ func indexAfter(path, list string) int {
 	return i
 }
 
-// refuseItems takes in which items are refused, besides those that were before; all: each that is not is, for that reason. It
-// reports whether that is anything new.
+// refuseItems takes in which items are refused, besides those that were before; all: each that is not is, for that
+// reason. It reports whether that is anything new.
 func refuseItems(s *operator.Settings, d *draft, next *RefusedFields, named map[string]refusal, all bool, reason string) (news bool) {
 	before := next.items
 	next.items = maps.Clone(before)

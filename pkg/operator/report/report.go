@@ -68,8 +68,8 @@ type Report struct {
 	Misfits []fieldpath.Path
 	// Changed reports whether Status says anything that the upstream's status does not say yet.
 	Changed bool
-	// TookTooLong is true if an expression was interrupted because it took too long. Its field keeps the previous value, or an object
-	// counts as not ready. A retry may succeed.
+	// TookTooLong is true if an expression was interrupted because it took too long. Its field keeps the previous value,
+	// or an object counts as not ready. A retry may succeed.
 	TookTooLong bool
 	// Refused are the values of status.fields, and the items of status.downstreams, that Status is without.
 	Refused RefusedFields
@@ -88,7 +88,8 @@ type draft struct {
 	frozen           []metav1.Condition // see pause
 }
 
-// fieldValue is what one of status.fields shall be; not set: there is nothing to write. fresh: this reconciliation made it.
+// fieldValue is what one of status.fields shall be; not set: there is nothing to write. fresh: this reconciliation made
+// it.
 type fieldValue struct {
 	value      any
 	set, fresh bool
@@ -110,8 +111,8 @@ type FieldResult struct {
 	Err   error
 }
 
-// Of computes the upstream's status from the results of its downstreams, and what is left over of those with several objects. unrecorded is
-// Input.Unrecorded; now is the transition time of conditions that change.
+// Of computes the upstream's status from the results of its downstreams, and what is left over of those with several
+// objects. unrecorded is Input.Unrecorded; now is the transition time of conditions that change.
 func Of(s *operator.Settings,
 	upstream *unstructured.Unstructured, w *operator.Desired, results []operator.Result, left []operator.Outcome,
 	unrecorded []status.Recorded, now metav1.Time, programs Programs,
@@ -156,8 +157,8 @@ func summary(s *operator.Settings, upstream *unstructured.Unstructured) status.S
 	return status.Summary{Generation: observedGeneration(s, upstream), Types: status.Types(s.Config.Status.Conditions)}
 }
 
-// observedGeneration is the generation that the status is about; zero, which is left out, where a status write would itself be
-// a new generation: that would be chased forever.
+// observedGeneration is the generation that the status is about; zero, which is left out, where a status write would
+// itself be a new generation: that would be chased forever.
 func observedGeneration(s *operator.Settings, upstream *unstructured.Unstructured) int64 {
 	if !s.Upstream.HasStatus {
 		return 0
@@ -171,8 +172,8 @@ func losesValues(d *operator.Downstream, o operator.Outcome) bool {
 	return o.LostValues != "" || d.HasGenerated() && slices.Contains(decide.LeftAlone, o.State)
 }
 
-// record is the identifiers of an existing downstream. What the status recorded before is kept while nothing is known of
-// the object, so that a name once recorded is never lost before it is cleaned up. That it finished is kept while
+// record is the identifiers of an existing downstream. What the status recorded before is kept while nothing is known
+// of the object, so that a name once recorded is never lost before it is cleaned up. That it finished is kept while
 // nothing new is made, also where what the upstream asks for is not known for a while: else it would be done twice.
 func record(
 	s *operator.Settings, w *operator.DesiredObject, r operator.Result, f status.Fact,
@@ -219,7 +220,8 @@ func endOf(failed bool) string {
 	return status.StateFinished
 }
 
-// fill puts the draft together without what was refused, cuts it down to what can be stored, and compares it with what exists.
+// fill puts the draft together without what was refused, cuts it down to what can be stored, and compares it with what
+// exists.
 func fill(s *operator.Settings, report *Report, upstream *unstructured.Unstructured, refused RefusedFields) {
 	d := report.draft
 	summary := d.summary

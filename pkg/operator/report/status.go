@@ -44,7 +44,8 @@ func (s StatusPart) ReadBy(paths [][]string) bool {
 	})
 }
 
-// OthersStatus is what other writers have in the upstream's status: without our conditions and what else this operator writes.
+// OthersStatus is what other writers have in the upstream's status: without our conditions and what else this operator
+// writes.
 func OthersStatus(s *operator.Settings, upstream *unstructured.Unstructured) map[string]any {
 	status, ok := upstream.Object["status"].(map[string]any)
 	if !ok {
@@ -109,7 +110,8 @@ func OwnConditions(s *operator.Settings, want map[string]any) map[string]any {
 	return out
 }
 
-// KeptConditions are the conditions in an upstream's status without those that want has no more; false if it has all of them.
+// KeptConditions are the conditions in an upstream's status without those that want has no more; false if it has all of
+// them.
 func KeptConditions(upstream *unstructured.Unstructured, want map[string]any) ([]any, bool) {
 	have, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
 	wanted, _ := want["conditions"].([]any)

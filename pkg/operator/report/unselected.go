@@ -12,8 +12,8 @@ import (
 )
 
 // Unselected computes the status of an upstream that is no longer selected: that alone, and the downstreams that are
-// still to go. unmet is the match condition that it does not meet, if that is why. Rules are not asked any more, so nothing
-// is said of validity.
+// still to go. unmet is the match condition that it does not meet, if that is why. Rules are not asked any more, so
+// nothing is said of validity.
 func Unselected(
 	s *operator.Settings, upstream *unstructured.Unstructured, unmet string, out operator.Decision,
 	failed map[int]*operator.Failure, now metav1.Time,
@@ -60,8 +60,8 @@ func whyUnselected(s *operator.Settings, upstream *unstructured.Unstructured, un
 	return "the upstream or its namespace lacks the labels that the config selects by"
 }
 
-// Leftover computes the status of an upstream that a changed config does not select any more: its downstreams stay, and nobody knows
-// how they do. What has finished stays so.
+// Leftover computes the status of an upstream that a changed config does not select any more: its downstreams stay, and
+// nobody knows how they do. What has finished stays so.
 func Leftover(s *operator.Settings, upstream *unstructured.Unstructured, unmet string, now metav1.Time) Report {
 	report := Report{Verdict: status.Verdict{Ready: metav1.ConditionUnknown, Reason: status.ReasonLeftover}}
 	if s.Storable == nil {
@@ -88,7 +88,8 @@ func SaysLeftover(s *operator.Settings, upstream *unstructured.Unstructured) boo
 	return readyReason(s, upstream) == status.ReasonLeftover
 }
 
-// SaysNotSelected reports whether the upstream's status says that it is not selected: then what it records is on its way out.
+// SaysNotSelected reports whether the upstream's status says that it is not selected: then what it records is on its
+// way out.
 func SaysNotSelected(s *operator.Settings, upstream *unstructured.Unstructured) bool {
 	return s.StatusEnabled() && readyReason(s, upstream) == status.ReasonNotSelected
 }

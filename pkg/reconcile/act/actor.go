@@ -36,8 +36,8 @@ type Actor struct {
 	// Cascade is what the deletion of the upstream asks for, and Propagation how its objects are deleted.
 	Cascade     operator.Cascade
 	Propagation metav1.DeletionPropagation
-	// IsSharded is true if other processes act for other upstreams. LacksShard reports whether a watch does not show an object with such
-	// labels to this process.
+	// IsSharded is true if other processes act for other upstreams. LacksShard reports whether a watch does not show an
+	// object with such labels to this process.
 	IsSharded  bool
 	LacksShard func(labels map[string]string) bool
 }

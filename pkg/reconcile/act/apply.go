@@ -38,8 +38,8 @@ func (x *action) update(ctx context.Context) error {
 	}
 	version := ""
 	if generated.SendsInitial(x.Live) || x.d.View.LacksGenerated(x.Live) || x.d.OwnsFields() {
-		// The value is only correct until another manager takes or sets the field, and the object of others is only free for our fields
-		// until another upstream marks it.
+		// The value is only correct until another manager takes or sets the field, and the object of others is only free for
+		// our fields until another upstream marks it.
 		version = x.Live.ResourceVersion
 	}
 	resp, err := x.applyAt(ctx, version, doc)
@@ -89,12 +89,13 @@ func (x *action) applied(ctx context.Context, resp *unstructured.Unstructured, d
 	return nil
 }
 
-// didApply says what an apply to an existing object was: a repair if others had changed the object, else an update; nothing if
-// the apply changed nothing: then there was no drift. read is the object before; nil if it was not read.
+// didApply says what an apply to an existing object was: a repair if others had changed the object, else an update;
+// nothing if the apply changed nothing: then there was no drift. read is the object before; nil if it was not read.
 func (x *action) didApply(read, resp *unstructured.Unstructured) {
 	manager := x.Settings.Config.Conventions.FieldManager
 	if read != nil {
-		// The object before is compared with the result, not with the document: values that the API server normalizes do not count as changes.
+		// The object before is compared with the result, not with the document: values that the API server normalizes do not
+		// count as changes.
 		projection, _ := drift.Project(resp, manager)
 		x.Changed = drift.Changed(projection, read, &x.d.View)
 	}
@@ -113,8 +114,8 @@ func (x *action) didApply(read, resp *unstructured.Unstructured) {
 	}
 }
 
-// readAhead reads the object before an apply if that is worth a request: to name who changed which fields, if events are wanted
-// or a writer keeps reverting us, and to notice fields that stay because another manager owns them too.
+// readAhead reads the object before an apply if that is worth a request: to name who changed which fields, if events
+// are wanted or a writer keeps reverting us, and to notice fields that stay because another manager owns them too.
 func (x *action) readAhead(ctx context.Context) (*unstructured.Unstructured, error) {
 	explain := x.State == operator.StateRepair && (x.Settings.Config.Events != config.EventsNone || x.known.Contest.Get().Unsettled > 0)
 	shared := x.State == operator.StateUpdate && x.Live.CoOwned
@@ -128,7 +129,8 @@ func (x *action) readAhead(ctx context.Context) (*unstructured.Unstructured, err
 	return live, err
 }
 
-// applyAt is the apply of an update. Others may not hold our marks: if they own nothing else that the document has, it takes these.
+// applyAt is the apply of an update. Others may not hold our marks: if they own nothing else that the document has, it
+// takes these.
 func (x *action) applyAt(ctx context.Context, version string, doc map[string]any) (*unstructured.Unstructured, error) {
 	resp, err := x.Client.ApplyAt(ctx, x.target, x.UID, version, doc)
 	if version != "" && apply.OwnsOnly(err, marks.Fields(x.Settings)) {

@@ -33,8 +33,8 @@ func (x *action) compareByDryRun(ctx context.Context) error {
 	return nil
 }
 
-// Compare finds out which fields an apply would change. Values that the API server would normalize count as changes too: only a
-// dry run could tell, and mode Observe makes none. If that cannot be found out, an event will follow.
+// Compare finds out which fields an apply would change. Values that the API server would normalize count as changes
+// too: only a dry run could tell, and mode Observe makes none. If that cannot be found out, an event will follow.
 func (a *Actor) Compare(ctx context.Context, o operator.Outcome) (text string, ok bool) {
 	x := a.begin(o)
 	obj, err := x.read(ctx, x.target, x.UID)
@@ -49,8 +49,8 @@ func (a *Actor) Compare(ctx context.Context, o operator.Outcome) (text string, o
 	return marks.WouldChange(a.Settings, a.Upstream.GetUID(), o.Downstream, doc, obj, taken), true
 }
 
-// WouldStay asks by dry runs whether an apply, and the removal of keys that others added to exclusive fields, would leave our
-// fields as they are: the API server may normalize values, or add keys of its own.
+// WouldStay asks by dry runs whether an apply, and the removal of keys that others added to exclusive fields, would
+// leave our fields as they are: the API server may normalize values, or add keys of its own.
 func (a *Actor) WouldStay(ctx context.Context, o operator.Outcome) (bool, error) {
 	x := a.begin(o)
 	live, view := o.Live, &x.d.View

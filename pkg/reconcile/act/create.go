@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// create creates an object. If one exists after all, it is read: an object that lost the labels of the watch is still ours by
-// its uid; any other is decided on as it is. Then the outcome becomes that of an apply.
+// create creates an object. If one exists after all, it is read: an object that lost the labels of the watch is still
+// ours by its uid; any other is decided on as it is. Then the outcome becomes that of an apply.
 func (x *action) create(ctx context.Context) error {
 	doc, err := x.document(ctx, nil)
 	if err != nil {
@@ -35,8 +35,9 @@ func (x *action) create(ctx context.Context) error {
 	return x.applied(ctx, resp, doc)
 }
 
-// resolveExisting reads the object that kept a create from succeeding, so that the next round decides on it. If its recorded
-// uid is known to be ours, only the labels were removed: it is applied without a read. With shards, its owner marks may have been edited.
+// resolveExisting reads the object that kept a create from succeeding, so that the next round decides on it. If its
+// recorded uid is known to be ours, only the labels were removed: it is applied without a read. With shards, its owner
+// marks may have been edited.
 func (x *action) resolveExisting(ctx context.Context, doc map[string]any) error {
 	rec := x.Settings.RecordedOf(x.Settings.Recorded(x.Upstream), x.want)
 	x.State, x.Action, x.Message = operator.StateRepair, operator.ActionApply, "it had lost labels that the watch selects by"
@@ -64,8 +65,8 @@ func (x *action) resolveExisting(ctx context.Context, doc map[string]any) error 
 	return nil
 }
 
-// unreadHash is the hash of what was applied last to an object, if the status records as rec that it is where it is to be, this process
-// agrees, and an apply needs to know no more about it.
+// unreadHash is the hash of what was applied last to an object, if the status records as rec that it is where it is to
+// be, this process agrees, and an apply needs to know no more about it.
 func (x *action) unreadHash(rec *status.Recorded) (hash string, ok bool) {
 	if x.IsSharded || rec == nil || rec.UID == "" || rec.UID != x.known.UID || rec.Namespace != x.Target.Namespace || rec.ObjectName != x.Target.Name {
 		return "", false

@@ -14,8 +14,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
 )
 
-// readGenerated reads the live values that an apply sends, or a new key takes over, since they are not kept in memory; live is then of
-// that reading. obj is one that was read before; nil if none was. ErrGone: there is no such object any more.
+// readGenerated reads the live values that an apply sends, or a new key takes over, since they are not kept in memory;
+// live is then of that reading. obj is one that was read before; nil if none was. ErrGone: there is no such object any
+// more.
 func (x *action) readGenerated(ctx context.Context, obj *unstructured.Unstructured) (live *drift.Live, held *unstructured.Unstructured, err error) {
 	if x.Live == nil || !generated.Sends(x.d, x.Live) && !x.d.View.LacksGenerated(x.Live) {
 		return x.Live, obj, nil
@@ -35,8 +36,8 @@ func (a *Actor) KeepGenerated(ctx context.Context, o operator.Outcome) Result {
 	return *x.Result
 }
 
-// keepGenerated keeps the generated values of an object that is being deleted, or about to be, for the one that will have its name. They
-// are lost if the process ends before that, unless the object can still be read then.
+// keepGenerated keeps the generated values of an object that is being deleted, or about to be, for the one that will
+// have its name. They are lost if the process ends before that, unless the object can still be read then.
 func (x *action) keepGenerated(ctx context.Context) error {
 	if kept := x.known.Unusual.Get(); x.Live.Deleting && kept.GeneratedOf == x.UID && generated.HasAll(x.d, kept.Generated) {
 		return nil
@@ -49,7 +50,8 @@ func (x *action) keepGenerated(ctx context.Context) error {
 	return err
 }
 
-// readValues reads the generated values that an object has for the one that the outcome is about. ErrGone: there is no such object any more.
+// readValues reads the generated values that an object has for the one that the outcome is about. ErrGone: there is no
+// such object any more.
 func (x *action) readValues(ctx context.Context, live *drift.Live) (map[string]string, error) {
 	obj, err := x.read(ctx, Target(x.Settings, x.Downstream, operator.RefOf(live)), live.UID)
 	if err != nil {
@@ -58,9 +60,9 @@ func (x *action) readValues(ctx context.Context, live *drift.Live) (map[string]s
 	return generated.Of(x.d, x.want, obj), nil
 }
 
-// document is the document to send, with generated values for those that the object lacks: those of the object that was deleted in its
-// place, else of the objects that it replaces, else random ones. obj is the object as it was read; nil for a new one. An error creates
-// nothing: the values may exist.
+// document is the document to send, with generated values for those that the object lacks: those of the object that was
+// deleted in its place, else of the objects that it replaces, else random ones. obj is the object as it was read; nil
+// for a new one. An error creates nothing: the values may exist.
 func (x *action) document(ctx context.Context, obj *unstructured.Unstructured) (map[string]any, error) {
 	doc, err := x.Document(x.Object, x.Live)
 	if err != nil {

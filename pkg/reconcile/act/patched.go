@@ -11,10 +11,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// afterTakeOver is for dry runs: it replaces the response to an apply by what the API server would store after a takeover and
-// that apply. Dry runs do not add up, so the apply's response knows nothing of the takeover. Fields that are taken over and not
-// desired are removed, and what the API server then defaults comes back, whoever owned it. An apply may also be refused only
-// because of fields that would be removed by then. Any other response is returned as it is.
+// afterTakeOver is for dry runs: it replaces the response to an apply by what the API server would store after a
+// takeover and that apply. Dry runs do not add up, so the apply's response knows nothing of the takeover. Fields that
+// are taken over and not desired are removed, and what the API server then defaults comes back, whoever owned it. An
+// apply may also be refused only because of fields that would be removed by then. Any other response is returned as it
+// is.
 func (x *action) afterTakeOver(ctx context.Context, taken *unstructured.Unstructured, doc map[string]any,
 	resp *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
 	if taken == nil || !x.Client.Dry() {
@@ -40,9 +41,9 @@ func withoutCoOwned(list []drift.Difference, manager string) []drift.Difference 
 	return slices.DeleteFunc(list, func(d drift.Difference) bool { return d.Want == nil && d.Manager != manager })
 }
 
-// Patched is an object with our fields as desired, if the API server could not be asked. It is an approximation: defaults and
-// what admission adds are missing. Values come from doc, since differences mask a Secret's; maps that become empty are removed,
-// unless doc has them.
+// Patched is an object with our fields as desired, if the API server could not be asked. It is an approximation:
+// defaults and what admission adds are missing. Values come from doc, since differences mask a Secret's; maps that
+// become empty are removed, unless doc has them.
 func Patched(before *unstructured.Unstructured, differences []drift.Difference, doc map[string]any) *unstructured.Unstructured {
 	after := before.DeepCopy()
 	for _, d := range differences {

@@ -14,9 +14,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/events"
 )
 
-// takeOverFields takes over the fields of the previous and the adopted managers before an apply, which then removes those that
-// are no longer desired. It returns the object, of which the outcome's Live then is – we keep an initial field that only such a manager
-// owned – or nil if there was nothing to take over. If the object is gone or another one has its name, the apply fails accordingly.
+// takeOverFields takes over the fields of the previous and the adopted managers before an apply, which then removes
+// those that are no longer desired. It returns the object, of which the outcome's Live then is – we keep an initial
+// field that only such a manager owned – or nil if there was nothing to take over. If the object is gone or another one
+// has its name, the apply fails accordingly.
 func (x *action) takeOverFields(ctx context.Context) (*unstructured.Unstructured, error) {
 	if x.Live == nil || !x.Live.NeedsTakeover {
 		return nil, nil
@@ -35,9 +36,9 @@ func (x *action) takeOverFields(ctx context.Context) (*unstructured.Unstructured
 	return obj, nil
 }
 
-// extras lists what an apply left on an object and must be removed: keys that others added to exclusive fields, and previous
-// marks that another manager owns too. created: the apply created the object. In an existing object without other managers, an
-// empty map of ours looks as if we owned all its keys.
+// extras lists what an apply left on an object and must be removed: keys that others added to exclusive fields, and
+// previous marks that another manager owns too. created: the apply created the object. In an existing object without
+// other managers, an empty map of ours looks as if we owned all its keys.
 func extras(s *operator.Settings, i int, live *drift.Live, resp *unstructured.Unstructured, doc map[string]any, created bool) []fieldpath.Path {
 	var list []fieldpath.Path
 	if live.Extra || !created {

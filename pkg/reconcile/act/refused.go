@@ -11,9 +11,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// refused is about an apply that the API server refused. If the object was created from the same document, it is repaired as
-// far as possible and never recreated. If the document has changed, values that nobody owns may be the reason: then they are removed. Else the
-// config may want the object recreated, which takes proof that only immutable fields are the reason.
+// refused is about an apply that the API server refused. If the object was created from the same document, it is
+// repaired as far as possible and never recreated. If the document has changed, values that nobody owns may be the
+// reason: then they are removed. Else the config may want the object recreated, which takes proof that only immutable
+// fields are the reason.
 func (x *action) refused(ctx context.Context, doc map[string]any, refusal error) error {
 	reason := apply.Classify(refusal).Reason
 	switch {
@@ -42,8 +43,9 @@ func (x *action) mayRecreate() bool {
 	return x.d.Config.UpdatePolicy == config.UpdateRecreate && !x.Theirs && x.isChanged()
 }
 
-// confirmImmutable reports whether an object may be deleted to be recreated now. Rights, quotas and policies may have changed since an
-// earlier reconciliation proved it, so then it is proved again. False without an error: it is decided on again.
+// confirmImmutable reports whether an object may be deleted to be recreated now. Rights, quotas and policies may have
+// changed since an earlier reconciliation proved it, so then it is proved again. False without an error: it is decided
+// on again.
 func (x *action) confirmImmutable(ctx context.Context) (bool, error) {
 	if x.known.IsProvedAt(x.In.Now) {
 		return true, nil
@@ -61,7 +63,8 @@ func (a *Actor) NeedsRecreation(ctx context.Context, o operator.Outcome) Result 
 	return *x.Result
 }
 
-// askImmutable is proveImmutable for an update that was not sent. False without an error: the API server would accept it.
+// askImmutable is proveImmutable for an update that was not sent. False without an error: the API server would accept
+// it.
 func (x *action) askImmutable(ctx context.Context) (bool, error) {
 	doc, err := x.dryRunDocument(ctx)
 	if err != nil {
@@ -78,10 +81,9 @@ func (x *action) askImmutable(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// proveImmutable returns nil, if a refusal can only be due to immutable fields: the API server's own
-// validation names fields, it would accept the document for a new object, and admission accepts every part of the change that
-// validation accepts. Validation comes first: if it refuses, no policy or webhook is asked, even one that allows no update at
-// all.
+// proveImmutable returns nil, if a refusal can only be due to immutable fields: the API server's own validation names
+// fields, it would accept the document for a new object, and admission accepts every part of the change that validation
+// accepts. Validation comes first: if it refuses, no policy or webhook is asked, even one that allows no update at all.
 func (x *action) proveImmutable(ctx context.Context, doc map[string]any, refusal error) error {
 	if len(apply.InvalidFields(refusal)) == 0 {
 		return notRecreated(refusal, "the refusal does not name a field that is immutable: have admission allow the change, or delete the object")
@@ -108,9 +110,9 @@ func notRecreated(refusal error, why string) error {
 	return fmt.Errorf("%w; not recreated: %s", refusal, why)
 }
 
-// applyAsCreated applies the document that the object was created from, with the live values that the API server gives a new
-// object made from it: an immutable field that admission changed on creation can have no other value. A difference of any other
-// origin stays, and is reported as the refusal.
+// applyAsCreated applies the document that the object was created from, with the live values that the API server gives
+// a new object made from it: an immutable field that admission changed on creation can have no other value. A
+// difference of any other origin stays, and is reported as the refusal.
 func (x *action) applyAsCreated(ctx context.Context, doc map[string]any, refusal error) error {
 	if len(apply.InvalidFields(refusal)) == 0 {
 		return refusal

@@ -83,7 +83,8 @@ func (x *action) released(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// notWithdrawn adds to a refusal to remove our fields, as from an object that is immutable by now, what a person can do about it.
+// notWithdrawn adds to a refusal to remove our fields, as from an object that is immutable by now, what a person can do
+// about it.
 func (x *action) notWithdrawn(err error) error {
 	switch apply.Classify(err).Reason {
 	case apply.ReasonRejected, apply.ReasonDenied:

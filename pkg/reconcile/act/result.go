@@ -10,7 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
-// Result is what came of the action of one object: what the API server answered, and what follows from that for memory and events.
+// Result is what came of the action of one object: what the API server answered, and what follows from that for memory
+// and events.
 type Result struct {
 	// Outcome is what was carried out: an apply, if an object to create exists after all.
 	operator.Outcome
@@ -18,8 +19,9 @@ type Result struct {
 	Err error
 	// Did is the reason of the event about it; empty if there is nothing to report.
 	Did string
-	// Answer is the object as the API server returned it last; nil if it did not, or it is gone. Written is the hash with which it was
-	// written; empty if it was read, or is no longer ours. Stored is all of it as it was, or would be, written; nil if it was not.
+	// Answer is the object as the API server returned it last; nil if it did not, or it is gone. Written is the hash with
+	// which it was written; empty if it was read, or is no longer ours. Stored is all of it as it was, or would be,
+	// written; nil if it was not.
 	Answer  *drift.Live
 	Written string
 	Stored  *unstructured.Unstructured
@@ -27,16 +29,19 @@ type Result struct {
 	Applied *Applied
 	// Gone are objects that do not exist.
 	Gone []types.UID
-	// MayExist is whether an object may be at a place at which one was to be created, so that only the finalizer cleans it up; nil: not known.
+	// MayExist is whether an object may be at a place at which one was to be created, so that only the finalizer cleans it
+	// up; nil: not known.
 	MayExist *bool
-	// Changed are the fields that were changed, as far as they are known, and Stay those that are no longer in the template and stay.
+	// Changed are the fields that were changed, as far as they are known, and Stay those that are no longer in the
+	// template and stay.
 	Changed []drift.Difference
 	Stay    []drift.CoOwnedField
 	// ValuesLost is true if the LostValues of the outcome are lost.
 	ValuesLost bool
 	// ChangedBy says which fields another writer changed; nil: that was not found out.
 	ChangedBy *string
-	// Immutable is whether the update needs the object to be recreated, and Same whether an apply would change nothing; nil: not asked.
+	// Immutable is whether the update needs the object to be recreated, and Same whether an apply would change nothing;
+	// nil: not asked.
 	Immutable, Same *bool
 	// Generated are the generated values of an object that is being deleted, for the next one.
 	Generated map[string]string

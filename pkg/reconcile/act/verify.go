@@ -12,9 +12,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
-// needsVerification has the object verified if a write may have left derived values behind: an update has changed which fields are ours, the
-// API server has stored other values than were sent, and did not before, or the reverse, or it is not known whether an earlier update did. An
-// object without a spec in which we own everything has nothing derived.
+// needsVerification has the object verified if a write may have left derived values behind: an update has changed which
+// fields are ours, the API server has stored other values than were sent, and did not before, or the reverse, or it is
+// not known whether an earlier update did. An object without a spec in which we own everything has nothing derived.
 func (x *action) needsVerification() {
 	if x.State != operator.StateUpdate && x.State != operator.StateRepair {
 		return
@@ -27,11 +27,13 @@ func (x *action) needsVerification() {
 	}
 }
 
-// maxCompared is how often an object is compared with a new one in a row, while others change it, as a controller that reports its status.
+// maxCompared is how often an object is compared with a new one in a row, while others change it, as a controller that
+// reports its status.
 const maxCompared = 4
 
-// Verify compares the object of a Result whose verification is pending with a dry-run create of its document. What differs and has no other
-// owner is set to what a new object has; what stays is in the Result. An error is temporary: the object is verified later.
+// Verify compares the object of a Result whose verification is pending with a dry-run create of its document. What
+// differs and has no other owner is set to what a new object has; what stays is in the Result. An error is temporary:
+// the object is verified later.
 func (a *Actor) Verify(ctx context.Context, of Result) Result {
 	x := a.begin(of.Outcome)
 	x.State = operator.StateInSync // what is written is not verified again
@@ -74,9 +76,9 @@ func (n *newObject) fix(ctx context.Context, live *unstructured.Unstructured) ([
 	return drift.WithoutTheirs(n.unlike(fixed), n.doc), nil
 }
 
-// makeLikeNew makes the fields of list those of a new object, as far as the API server lets it; it returns nil if it would change nothing.
-// By an apply with their live values they become ours; without them, the next one removes them, and the API server derives them again. This
-// leaves no other mark of ours, and also reaches into lists.
+// makeLikeNew makes the fields of list those of a new object, as far as the API server lets it; it returns nil if it
+// would change nothing. By an apply with their live values they become ours; without them, the next one removes them,
+// and the API server derives them again. This leaves no other mark of ours, and also reaches into lists.
 func (n *newObject) makeLikeNew(ctx context.Context, live *unstructured.Unstructured, list []drift.Unlike) (*unstructured.Unstructured, error) {
 	list, err := n.possible(ctx, live, list)
 	client, t, doc := n.Client, n.target, n.doc
@@ -125,7 +127,8 @@ func (x *action) newObjectOf(ctx context.Context, doc map[string]any) (*newObjec
 	return n, nil
 }
 
-// differences returns in which fields live is not like a new object, apart from those of other managers and random values.
+// differences returns in which fields live is not like a new object, apart from those of other managers and random
+// values.
 func (n *newObject) differences(ctx context.Context, live *unstructured.Unstructured) ([]drift.Unlike, error) {
 	list := drift.WithoutTheirs(n.unlike(live), n.doc)
 	if len(list) == 0 {
@@ -149,7 +152,8 @@ func (n *newObject) unlike(live *unstructured.Unstructured) []drift.Unlike {
 // maxTried limits the dry runs for one update.
 const maxTried = 8
 
-// possible returns those of list that the API server would make like new: all at once, or else each that it accepts alone.
+// possible returns those of list that the API server would make like new: all at once, or else each that it accepts
+// alone.
 func (n *newObject) possible(ctx context.Context, live *unstructured.Unstructured, list []drift.Unlike) ([]drift.Unlike, error) {
 	would, err := n.Client.WouldStore(ctx, n.target, drift.LikeNew(live, list))
 	if apply.Classify(err).Persistent() && len(list) > 1 {

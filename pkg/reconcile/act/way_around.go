@@ -11,9 +11,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// wayAround is how an object can get a document that the API server refused: without values of the live object that nobody owns, as a default
-// that only goes with what was there before, or without what others have in maps that the document does not have any more, as the caBundle of a
-// webhook.
+// wayAround is how an object can get a document that the API server refused: without values of the live object that
+// nobody owns, as a default that only goes with what was there before, or without what others have in maps that the
+// document does not have any more, as the caBundle of a webhook.
 type wayAround struct {
 	*newObject
 	live *unstructured.Unstructured
@@ -24,8 +24,9 @@ type wayAround struct {
 	after *unstructured.Unstructured
 }
 
-// wayAround asks by dry runs whether the API server would accept a refused document if the object had no derived values that a new one would
-// not have, or else nothing of others in maps that are gone. It returns nil if not: then the change itself is refused.
+// wayAround asks by dry runs whether the API server would accept a refused document if the object had no derived values
+// that a new one would not have, or else nothing of others in maps that are gone. It returns nil if not: then the
+// change itself is refused.
 func (x *action) wayAround(ctx context.Context, doc map[string]any, refusal error) (*wayAround, error) {
 	if len(apply.InvalidFields(refusal)) == 0 {
 		return nil, nil
@@ -120,8 +121,8 @@ func (w *wayAround) applyWithout(ctx context.Context) error {
 	return w.applied(ctx, resp, w.doc)
 }
 
-// dropAbandoned removes the fields of others that forbid the change, and returns the object without them. For one that has a default, this would
-// only change the value: then the default is claimed, which takes the field from others.
+// dropAbandoned removes the fields of others that forbid the change, and returns the object without them. For one that
+// has a default, this would only change the value: then the default is claimed, which takes the field from others.
 func (w *wayAround) dropAbandoned(ctx context.Context) (*unstructured.Unstructured, error) {
 	if len(w.abandoned) == 0 {
 		return w.live, nil

@@ -17,8 +17,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
-// CarryOut carries out a decision: first the finalizer, then each downstream, then what is left over. It reports whether anything
-// was done, so that deciding again may bring something new. A downstream that failed is not tried again in this reconciliation.
+// CarryOut carries out a decision: first the finalizer, then each downstream, then what is left over. It reports
+// whether anything was done, so that deciding again may bring something new. A downstream that failed is not tried
+// again in this reconciliation.
 func (r *Attempt) CarryOut(ctx context.Context, d *operator.Decision, in operator.Input) bool {
 	if r.Pipeline.Observing() {
 		return r.observe(ctx, d, in)
@@ -39,8 +40,8 @@ func (r *Attempt) CarryOut(ctx context.Context, d *operator.Decision, in operato
 	return acted
 }
 
-// RemoveLeftovers deletes or releases objects at no target. One of several objects that cannot be removed, or created, does not keep the
-// others from being removed.
+// RemoveLeftovers deletes or releases objects at no target. One of several objects that cannot be removed, or created,
+// does not keep the others from being removed.
 func (r *Attempt) RemoveLeftovers(ctx context.Context, d *operator.Decision, in operator.Input) (acted bool) {
 	for _, o := range d.Leftovers {
 		f := r.Failures[o.Object]
@@ -171,9 +172,9 @@ func (r *Attempt) TakeFinalizer(ctx context.Context) bool {
 	return err == nil
 }
 
-// removeUnneededFinalizer removes the finalizer from an upstream that no longer needs it. Objects that the status records and
-// the cache does not show are read first: the cache may lag, and without the finalizer nothing would keep the upstream until
-// they are gone. What is found is left to the next round.
+// removeUnneededFinalizer removes the finalizer from an upstream that no longer needs it. Objects that the status
+// records and the cache does not show are read first: the cache may lag, and without the finalizer nothing would keep
+// the upstream until they are gone. What is found is left to the next round.
 func (r *Attempt) removeUnneededFinalizer(ctx context.Context, in operator.Input) bool {
 	known := in.Leftovers
 	for k, f := range in.Facts {
@@ -214,8 +215,8 @@ func (r *Attempt) SkipBackingOff() {
 	}
 }
 
-// Save keeps the deletion of an upstream, of which all else is left as it is, from losing what the config keeps: guard holds what changes
-// downstreams, not what saves them. It returns after how long to try again.
+// Save keeps the deletion of an upstream, of which all else is left as it is, from losing what the config keeps: guard
+// holds what changes downstreams, not what saves them. It returns after how long to try again.
 func (r *Attempt) Save(ctx context.Context) time.Duration {
 	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(), HasFinalizer: r.HasFinalizer(), Leftovers: r.WithUnseen(r.FindLeftovers(nil, r.OwnedByDownstream())),
 		FinalizerSpaced: r.FinalizerSpaced()}
@@ -229,8 +230,8 @@ func (r *Attempt) Save(ctx context.Context) time.Duration {
 	return in.FinalizerSpaced
 }
 
-// observe replaces CarryOut in mode Observe: it logs what would be done, and reads what would be changed, to name the fields. It
-// reports whether that brought anything new to decide on.
+// observe replaces CarryOut in mode Observe: it logs what would be done, and reads what would be changed, to name the
+// fields. It reports whether that brought anything new to decide on.
 func (r *Attempt) observe(ctx context.Context, d *operator.Decision, in operator.Input) bool {
 	news := false
 	for _, o := range d.Outcomes {

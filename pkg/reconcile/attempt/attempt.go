@@ -20,8 +20,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/write"
 )
 
-// MaxRounds bounds how often one reconciliation decides again after acting. It is enough for a create, the result of a probe, a
-// repair and their leftovers; anything else is done at the next event.
+// MaxRounds bounds how often one reconciliation decides again after acting. It is enough for a create, the result of a
+// probe, a repair and their leftovers; anything else is done at the next event.
 const MaxRounds = 5
 
 // Attempt is one attempt to bring one upstream to its desired state.
@@ -35,7 +35,8 @@ type Attempt struct {
 	unremoved  map[types.UID]bool
 	slot
 	budget
-	// PredecessorBaseline is the baseline of an object in the session that works while this one counts; nil if it has none.
+	// PredecessorBaseline is the baseline of an object in the session that works while this one counts; nil if it has
+	// none.
 	PredecessorBaseline func(downstream int, uid types.UID) *canonical.Sum
 	// OnResult is called with what came of each action; nil: of none.
 	OnResult func(act.Result)
@@ -55,7 +56,8 @@ type Session struct {
 	Observer Observer
 }
 
-// Observer is called by a reconciler while it works, in its goroutine, with what neither the cluster nor the requests show.
+// Observer is called by a reconciler while it works, in its goroutine, with what neither the cluster nor the requests
+// show.
 type Observer interface {
 	// Decided is called with each decision before it is carried out.
 	Decided(in operator.Input, d operator.Decision)
@@ -74,7 +76,8 @@ func (s *Session) Notify(call func(Observer)) {
 	}
 }
 
-// New begins an attempt from what is known of an upstream. begun: it waits for a render slot, rather than to end without one.
+// New begins an attempt from what is known of an upstream. begun: it waits for a render slot, rather than to end
+// without one.
 func New(s Session, writes write.Session, st *observe.State, begun bool) *Attempt {
 	a := &Attempt{Session: s, Failures: map[int]*operator.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{}, slot: slot{slots: s.Slots, begun: begun}}
 	st.AcquireSlot = func() error { return a.acquire(st.Memory) }

@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// GatherDeletion gathers what a decision about a deletion depends on. It reads objects that the status records and the cache
-// does not have, once it is the downstreams' turn.
+// GatherDeletion gathers what a decision about a deletion depends on. It reads objects that the status records and the
+// cache does not have, once it is the downstreams' turn.
 func (r *Attempt) GatherDeletion(ctx context.Context) (operator.Input, error) {
 	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(), HasFinalizer: true, Now: r.Began, Cascade: r.Cascade()}
 	r.IsUnwatched, r.Unread = false, nil
@@ -48,7 +48,8 @@ func (r *Attempt) GatherDeletion(ctx context.Context) (operator.Input, error) {
 	return in, err
 }
 
-// ReportDeletion writes the status of an upstream that is being deleted, if it changes, and returns the verdict of Ready.
+// ReportDeletion writes the status of an upstream that is being deleted, if it changes, and returns the verdict of
+// Ready.
 func (r *Attempt) ReportDeletion(ctx context.Context, d operator.Decision) status.Verdict {
 	failed := r.FailuresByDownstream()
 	if f := r.Memory.Before.Edit().FailureOf(d.Before); f != nil {

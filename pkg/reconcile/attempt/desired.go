@@ -67,8 +67,8 @@ func (r *Attempt) setDesired(w *operator.Desired, digest canonical.Sum) {
 	}
 }
 
-// NoteSlow notes that expressions or templates got no time to end, and returns after how long to try again. The upstream then needs a slot:
-// its author must not occupy all workers.
+// NoteSlow notes that expressions or templates got no time to end, and returns after how long to try again. The
+// upstream then needs a slot: its author must not occupy all workers.
 func (r *Attempt) NoteSlow(what string) time.Duration {
 	slow := &r.Memory.Notes.Edit().Slow
 	if r.Memory.Steps.IsExpensive = true; !slow.HasFailed() {

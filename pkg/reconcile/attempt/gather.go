@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/read"
 )
 
-// Decide decides by what is gathered, and once more if the upstream begins to wait for an object of others: what happened to it since it
-// was gathered has woken nobody.
+// Decide decides by what is gathered, and once more if the upstream begins to wait for an object of others: what
+// happened to it since it was gathered has woken nobody.
 func (r *Attempt) Decide(gather func() operator.Input) (operator.Input, operator.Decision) {
 	in := gather()
 	d := decide.Decide(r.Pipeline.Settings, in)
@@ -55,7 +55,8 @@ func (r *Attempt) FirstDecision(ctx context.Context) (operator.Input, operator.D
 	return r.Decide(func() operator.Input { return r.GatherCached(ctx) })
 }
 
-// GatherCached gathers what the decision depends on. It sends no request, but for upstreams that the watch may hide: see FindOthers.
+// GatherCached gathers what the decision depends on. It sends no request, but for upstreams that the watch may hide:
+// see FindOthers.
 func (r *Attempt) GatherCached(ctx context.Context) operator.Input {
 	r.UpdateDesired(ctx) // our own write to the upstream may have brought someone else's change with it
 	r.TrustedUntil = time.Time{}
@@ -82,8 +83,8 @@ func (r *Attempt) GatherCached(ctx context.Context) operator.Input {
 	return in
 }
 
-// GatherAll gathers what the cache shows and what it does not show, in each round: the status must go on recording what the
-// cache has just lost until it is gone.
+// GatherAll gathers what the cache shows and what it does not show, in each round: the status must go on recording what
+// the cache has just lost until it is gone.
 func (r *Attempt) GatherAll(ctx context.Context) operator.Input {
 	r.FindNamedOwners(ctx)
 	r.CheckTerminating(ctx)

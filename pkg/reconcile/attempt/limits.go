@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
-// Upstreams whose rules or templates are expensive share a few slots of the process, so that their authors can occupy neither
-// all workers nor all memory: one without a slot gives its worker back and waits.
+// Upstreams whose rules or templates are expensive share a few slots of the process, so that their authors can occupy
+// neither all workers nor all memory: one without a slot gives its worker back and waits.
 
 // Slots limit how many upstreams that need much time or memory are rendered at once.
 type Slots struct {
@@ -27,7 +27,8 @@ var errNoSlot = errors.New("waiting: other expensive upstreams are being rendere
 // slot is the render slot of one attempt.
 type slot struct {
 	slots Slots
-	// hasSlot: the attempt holds one of the slots. begun is true once an attempt without a slot would lose work, so that it waits for one.
+	// hasSlot: the attempt holds one of the slots. begun is true once an attempt without a slot would lose work, so that
+	// it waits for one.
 	hasSlot, begun bool
 	// NoSlot: the attempt found no render slot.
 	NoSlot bool

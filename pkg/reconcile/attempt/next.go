@@ -81,8 +81,8 @@ func (r *Attempt) NextForUnseen() time.Duration {
 	return r.Delay(waiting)
 }
 
-// isUnfinished reports whether an outcome left something undone that no event may announce: a conflict with an object that the
-// watch does not see, a terminating object.
+// isUnfinished reports whether an outcome left something undone that no event may announce: a conflict with an object
+// that the watch does not see, a terminating object.
 func isUnfinished(o operator.Outcome) bool {
 	return o.State == operator.StateConflict || o.State == operator.StateWaiting || o.Action != operator.ActionNone
 }

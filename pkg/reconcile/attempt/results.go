@@ -6,7 +6,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// Results pairs every outcome with the object of ours that belongs to it: the target, or the object that it is to replace.
+// Results pairs every outcome with the object of ours that belongs to it: the target, or the object that it is to
+// replace.
 func (r *Attempt) Results(d operator.Decision) []operator.Result {
 	results, recorded := make([]operator.Result, len(d.Outcomes)), r.Recorded()
 	for k, o := range d.Outcomes {
@@ -32,7 +33,8 @@ func (r *Attempt) Results(d operator.Decision) []operator.Result {
 	return results
 }
 
-// LeftToReport are the objects at no target that the status records: those of the decision, and those that could not be read.
+// LeftToReport are the objects at no target that the status records: those of the decision, and those that could not be
+// read.
 func (r *Attempt) LeftToReport(d operator.Decision) []operator.Outcome {
 	left := slices.Clone(d.Leftovers)
 	for _, own := range r.Unread {

@@ -99,8 +99,8 @@ func (j *Job) free(ctx context.Context, live *drift.Live) error {
 	return nil
 }
 
-// label gives the object the labels that the watch selects by, since conventions.labels has changed or someone has removed them. One that is
-// gone is handled in the next round.
+// label gives the object the labels that the watch selects by, since conventions.labels has changed or someone has
+// removed them. One that is gone is handled in the next round.
 func (j *Job) label(ctx context.Context, live *drift.Live) error {
 	set := j.labels()
 	resp, err := j.API.Label(ctx, Target(j.Pipeline, operator.RefOf(live)), live.UID, set)
@@ -115,7 +115,8 @@ func (j *Job) label(ctx context.Context, live *drift.Live) error {
 	return nil
 }
 
-// RemoveFinalizer removes our finalizer from a deletion.before object and returns the object as stored; nil if it is gone.
+// RemoveFinalizer removes our finalizer from a deletion.before object and returns the object as stored; nil if it is
+// gone.
 func RemoveFinalizer(ctx context.Context, client *apply.Client, p *compile.Pipeline, live *drift.Live) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
 		"namespace": live.Namespace, "name": live.Name, "uid": string(live.UID), "resourceVersion": live.ResourceVersion,

@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/act"
 )
 
-// GatherEarlier gathers what is known about an unfinished object of an earlier deletion.before; there is no Record if it is done by
-// now. No watch shows when it changes.
+// GatherEarlier gathers what is known about an unfinished object of an earlier deletion.before; there is no Record if
+// it is done by now. No watch shows when it changes.
 func (j *Job) GatherEarlier(ctx context.Context) (f operator.BeforeFacts, err error) {
 	if !j.Memory.Before.Edit().IsUpstreamRead { // another process may have recorded more than the cache shows
 		if err := j.readUpstream(ctx); err != nil {

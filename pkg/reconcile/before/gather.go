@@ -43,7 +43,8 @@ func (j *Job) Gather(ctx context.Context) (operator.BeforeFacts, error) {
 		if f.Live, err = j.at(ctx, refOfRecord(f), uid); err != nil || f.Live != nil || m.IsUpstreamRead {
 			return f, err
 		}
-		// Only a read distinguishes an object that was removed from one that finished: the cache may lag behind our own record.
+		// Only a read distinguishes an object that was removed from one that finished: the cache may lag behind our own
+		// record.
 		if err := j.readUpstream(ctx); err != nil {
 			return f, err
 		}
@@ -84,8 +85,8 @@ func (j *Job) gatherUnmade(ctx context.Context, f operator.BeforeFacts) (operato
 	return f, err
 }
 
-// occupant returns the object at the place where the deletion.before object is to be created: as just read, or, if a create met
-// another owner's object, as read after the retry delay; else from the cache.
+// occupant returns the object at the place where the deletion.before object is to be created: as just read, or, if a
+// create met another owner's object, as read after the retry delay; else from the cache.
 func (j *Job) occupant(ctx context.Context, at operator.Ref) (*drift.Live, error) {
 	m := j.Memory.Before.Edit()
 	read, until := j.Memory.LastBeforeRead()
@@ -134,7 +135,8 @@ func (j *Job) at(ctx context.Context, at operator.Ref, uid types.UID) (*drift.Li
 		return read, nil
 	}
 	if is(cached) {
-		// An object that lost its owner mark, as by kubectl delete --cascade=orphan, causes no reconciliation when it changes.
+		// An object that lost its owner mark, as by kubectl delete --cascade=orphan, causes no reconciliation when it
+		// changes.
 		j.IsUnwatched = j.IsUnwatched || !marks.Marked(cached, j.Upstream.GetUID())
 		return cached, nil
 	}
@@ -184,8 +186,8 @@ func Target(p *compile.Pipeline, at operator.Ref) apply.Target {
 	return apply.Target{GVR: p.Before.Object.Kind.GVR, Namespace: at.Namespace, Name: at.Name}
 }
 
-// readUpstream reads the upstream past the cache. A process that has just started, or become the leader, may have an older
-// version in its cache, without what another process recorded.
+// readUpstream reads the upstream past the cache. A process that has just started, or become the leader, may have an
+// older version in its cache, without what another process recorded.
 func (j *Job) readUpstream(ctx context.Context) error {
 	up, err := j.API.Get(ctx, read.UpstreamTarget(j.Pipeline.Settings, j.Ref))
 	switch {

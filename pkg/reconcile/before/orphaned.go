@@ -76,8 +76,8 @@ func (o *Orphans) Release(ctx context.Context, ref operator.Ref) error {
 	return nil
 }
 
-// isAwaited reports whether an upstream that is being deleted waits for a deletion.before object, according to its status. Someone may have
-// put the name of another one on the object.
+// isAwaited reports whether an upstream that is being deleted waits for a deletion.before object, according to its
+// status. Someone may have put the name of another one on the object.
 func (o *Orphans) isAwaited(live *drift.Live) bool {
 	return slices.ContainsFunc(o.Cache.Deleting(), func(ref operator.Ref) bool {
 		up, err := o.Cache.Upstream(ref)

@@ -7,8 +7,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// Awaited are the upstreams that wait for an object of others, by the place of the object: those in Conflict with it, those that set
-// fields of it, and those that would delete it with what it is in. No mark on the object says that its events concern them.
+// Awaited are the upstreams that wait for an object of others, by the place of the object: those in Conflict with it,
+// those that set fields of it, and those that would delete it with what it is in. No mark on the object says that its
+// events concern them.
 type Awaited struct {
 	mu       sync.Mutex
 	byObject map[operator.Ref][]operator.Ref // in the order in which they began to wait

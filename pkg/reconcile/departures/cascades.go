@@ -8,8 +8,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// Cascades remembers, by the upstream's uid, what the deletions that the watch has shown ask for: the garbage collector removes
-// the finalizer that says it within milliseconds, before a worker reconciles.
+// Cascades remembers, by the upstream's uid, what the deletions that the watch has shown ask for: the garbage collector
+// removes the finalizer that says it within milliseconds, before a worker reconciles.
 type Cascades struct {
 	seen table[types.UID, operator.Cascade]
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// Deselected are the upstreams that were seen losing the labels that the config selects by, their own or their namespace's:
-// their downstreams are unwanted. An upstream that is merely found without the labels may be excluded by a change of the
-// config, which deletes nothing.
+// Deselected are the upstreams that were seen losing the labels that the config selects by, their own or their
+// namespace's: their downstreams are unwanted. An upstream that is merely found without the labels may be excluded by a
+// change of the config, which deletes nothing.
 type Deselected struct {
 	upstreams  table[operator.Ref, types.UID]
 	namespaces set[string]
@@ -59,8 +59,8 @@ func (d *Deselected) ForgetThat(is func(uid types.UID) bool) {
 	d.upstreams.remove(func(_ operator.Ref, uid types.UID) bool { return is(uid) })
 }
 
-// Inherit takes over what another session saw; of namespaces only if it selected them by the same labels: what one selector excludes another
-// one may select, and an edit of the config deletes nothing. Neither session works.
+// Inherit takes over what another session saw; of namespaces only if it selected them by the same labels: what one
+// selector excludes another one may select, and an edit of the config deletes nothing. Neither session works.
 func (d *Deselected) Inherit(from *Deselected, sameNamespaces bool) {
 	for ref, uid := range from.upstreams.clone() {
 		d.Upstream(ref, uid)

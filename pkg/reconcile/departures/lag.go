@@ -2,13 +2,14 @@ package departures
 
 import "github.com/corollary-dev/corollary/pkg/reconcile/memory"
 
-// handover is what a session knows about another process that was the leader before, while this one was a standby. The watches
-// of upstreams may lag behind what that process acted on: downstreams would get an older desired state as long as they do.
+// handover is what a session knows about another process that was the leader before, while this one was a standby. The
+// watches of upstreams may lag behind what that process acted on: downstreams would get an older desired state as long
+// as they do.
 type handover struct {
 	// happened is true if there was such a process.
 	happened bool
-	// version is a resourceVersion of the upstreams later than any that the other process acted on. Empty if it could not be
-	// read.
+	// version is a resourceVersion of the upstreams later than any that the other process acted on. Empty if it could not
+	// be read.
 	version string
 	// number counts them, from 1.
 	number int
@@ -22,8 +23,8 @@ type Lag struct {
 	handover handover
 }
 
-// ActAfter is called if this process acts after another one. version is a resourceVersion of the upstreams later than any that
-// the other one acted on; empty if it is unknown.
+// ActAfter is called if this process acts after another one. version is a resourceVersion of the upstreams later than
+// any that the other one acted on; empty if it is unknown.
 func (l *Lag) ActAfter(version string) {
 	l.handover = handover{happened: true, version: version, number: l.handover.number + 1}
 }

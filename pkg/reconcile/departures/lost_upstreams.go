@@ -10,8 +10,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// LostUpstreams are upstreams that were deleted with the finalizer on them, and without a deletionTimestamp: an API server that deletes an
-// upstream at the moment that its finalizer is added may not see that. What was made for them is cleaned up as if they had waited for it.
+// LostUpstreams are upstreams that were deleted with the finalizer on them, and without a deletionTimestamp: an API
+// server that deletes an upstream at the moment that its finalizer is added may not see that. What was made for them is
+// cleaned up as if they had waited for it.
 type LostUpstreams struct {
 	mu sync.Mutex
 	by map[operator.Ref]lostUpstream
@@ -27,8 +28,8 @@ type lostUpstream struct {
 }
 
 const (
-	// lostFor is how long a deletion counts as one that came together with the finalizer, and how long cleaning up is tried. Later, the
-	// objects stay; if another upstream wants their names, its status says so.
+	// lostFor is how long a deletion counts as one that came together with the finalizer, and how long cleaning up is
+	// tried. Later, the objects stay; if another upstream wants their names, its status says so.
 	lostFor  = time.Minute
 	mostLost = 1000
 )

@@ -18,7 +18,8 @@ func (t *table[K, V]) get(k K) (v V, ok bool) {
 	return v, ok
 }
 
-// put sets the value of a key to what of makes of the one before, the zero value if there was none. It reports whether there was one.
+// put sets the value of a key to what of makes of the one before, the zero value if there was none. It reports whether
+// there was one.
 func (t *table[K, V]) put(k K, of func(V) V) (had bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

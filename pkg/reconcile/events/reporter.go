@@ -53,8 +53,8 @@ type Reporter struct {
 	Upstream *unstructured.Unstructured
 }
 
-// Event sends an event about the upstream, if the config's policy allows it. The recorder counts equal ones in a row as one.
-// Mode Observe sends none: an event is an object that someone has to write.
+// Event sends an event about the upstream, if the config's policy allows it. The recorder counts equal ones in a row as
+// one. Mode Observe sends none: an event is an object that someone has to write.
 func (p Reporter) Event(warning bool, reason, action, format string, args ...any) {
 	if p.Settings.Observing() {
 		return
@@ -79,8 +79,8 @@ func (p Reporter) Event(warning bool, reason, action, format string, args ...any
 	p.Recorder.Eventf(p.Upstream, nil, kind, reason, action, format, args...)
 }
 
-// Wrote reports a write of an object; did is the reason of the event. changed are the fields that it changed, as far as they are known: no
-// request is made for the log.
+// Wrote reports a write of an object; did is the reason of the event. changed are the fields that it changed, as far as
+// they are known: no request is made for the log.
 func (p Reporter) Wrote(did string, o operator.Outcome, changed []drift.Difference) {
 	manager, word, text := p.Settings.Config.Conventions.FieldManager, strings.ToLower(did), ": "+o.Message
 	for i := range changed {
@@ -153,8 +153,8 @@ func (p Reporter) BeforeCreated(o operator.Outcome) {
 	p.Event(false, EventCreated, "Create", "%s %s created: deletion.before", p.Settings.Config.Deletion.Before.Kind, o.Target)
 }
 
-// Deletion reports the progress of deletion.before and what holds a deletion, when that begins. What the status contained before
-// at the first reconciliation after a restart is not new.
+// Deletion reports the progress of deletion.before and what holds a deletion, when that begins. What the status
+// contained before at the first reconciliation after a restart is not new.
 func (p Reporter) Deletion(u *memory.Upstream, d operator.Decision, failures map[int]*operator.Failure, before string) {
 	for _, o := range d.Leftovers {
 		f := failures[o.Object]

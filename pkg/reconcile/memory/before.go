@@ -16,12 +16,14 @@ type Before struct {
 	Planned *operator.DesiredObject
 	// Occupied is where a create met another owner's object.
 	Occupied operator.Ref
-	// IsUpstreamRead is true once the upstream was read past the cache, so that its record is not older than what was done.
+	// IsUpstreamRead is true once the upstream was read past the cache, so that its record is not older than what was
+	// done.
 	IsUpstreamRead bool
-	// IsGone is true once the object does not exist any more, and with it our finalizer on it, or its deletion was accepted: nothing waits
-	// for its end.
+	// IsGone is true once the object does not exist any more, and with it our finalizer on it, or its deletion was
+	// accepted: nothing waits for its end.
 	IsGone bool
-	// Labels are those that it was given last because the watch selects by them. They are given once: someone may take them off again.
+	// Labels are those that it was given last because the watch selects by them. They are given once: someone may take
+	// them off again.
 	Labels string
 	// Retry delays failed requests for the object; Failure is why the action in Failed was not carried out.
 	Retry   Retry
@@ -31,8 +33,8 @@ type Before struct {
 	Reported string
 }
 
-// FailureOf is why the action for the object was not carried out; nil if no action is due any more, as after a lost response to
-// a request that succeeded.
+// FailureOf is why the action for the object was not carried out; nil if no action is due any more, as after a lost
+// response to a request that succeeded.
 func (b *Before) FailureOf(o *operator.Outcome) *operator.Failure {
 	if o == nil || o.Action == operator.ActionNone || o.Action != b.Failed {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 )
 
-// Contest counts the writes to one object that did not last: each was followed by another one that nobody else had asked for.
-// Who undoes a write, or whether our own write causes the next one, makes no difference.
+// Contest counts the writes to one object that did not last: each was followed by another one that nobody else had
+// asked for. Who undoes a write, or whether our own write causes the next one, makes no difference.
 type Contest struct {
 	// Unsettled is how many writes in a row did not last.
 	Unsettled int
@@ -34,9 +34,9 @@ func (c Contest) followsChange(cause canonical.Sum, what string) bool {
 	return c.cause != cause && c.Written != what
 }
 
-// settled reports whether the last write lasted so long that counting starts again. If the same is to be written once more,
-// someone undid it, which may take a while. If something else is to be written, our own write may have caused it: that shows at
-// once, and what comes later is only progress.
+// settled reports whether the last write lasted so long that counting starts again. If the same is to be written once
+// more, someone undid it, which may take a while. If something else is to be written, our own write may have caused it:
+// that shows at once, and what comes later is only progress.
 func (c Contest) settled(what string, s Spacing, now time.Time) bool {
 	calm := 2 * s.maxDelay
 	if c.Written != what {

@@ -89,7 +89,8 @@ func TestRemovalsAreBounded(t *testing.T) {
 	}
 }
 
-// TestManyRemovalsAreContested: whoever makes very many objects again is not followed faster than whoever makes one again.
+// TestManyRemovalsAreContested: whoever makes very many objects again is not followed faster than whoever makes one
+// again.
 func TestManyRemovalsAreContested(t *testing.T) {
 	t.Parallel()
 	var r Removals

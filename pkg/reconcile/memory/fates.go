@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
-// fate is what became of an object. Only a read that does not find it, a watch, or an answer of the API server that says so, makes it gone:
-// after an accepted deletion, finalizers may hold it for as long as they like.
+// fate is what became of an object. Only a read that does not find it, a watch, or an answer of the API server that
+// says so, makes it gone: after an accepted deletion, finalizers may hold it for as long as they like.
 type fate int
 
 const (
@@ -19,7 +19,8 @@ const (
 	isGone fate = iota + 1
 	// isDeleting: the API server accepted its deletion. Until it is gone, the response about it counts.
 	isDeleting
-	// isReleased: it exists and is not ours any more, as the cache shows once it has the version that the release returned.
+	// isReleased: it exists and is not ours any more, as the cache shows once it has the version that the release
+	// returned.
 	isReleased
 )
 

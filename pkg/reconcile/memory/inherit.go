@@ -2,16 +2,16 @@ package memory
 
 import "maps"
 
-// Successor is the downstream that one of the config before has become; -1 for none. Sees is true if both have the same view,
-// so that one can use what was kept for the other.
+// Successor is the downstream that one of the config before has become; -1 for none. Sees is true if both have the same
+// view, so that one can use what was kept for the other.
 type Successor struct {
 	Index int
 	Sees  bool
 }
 
-// Inherit takes over what an ended session knows, by downstream, about its writes and about which objects are ours. A count may have
-// rendered the desired state already; what it found may be from before the last writes, which no event shows any more. Nobody works on
-// either; events may still come in, for old too.
+// Inherit takes over what an ended session knows, by downstream, about its writes and about which objects are ours. A
+// count may have rendered the desired state already; what it found may be from before the last writes, which no event
+// shows any more. Nobody works on either; events may still come in, for old too.
 func (m *Upstreams) Inherit(old *Upstreams, successors []Successor) {
 	for ref, before := range old.by {
 		m.Recall(ref, before.UID).inherit(before, successors)

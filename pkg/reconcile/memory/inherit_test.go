@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// TestTakeOver: what a reload must not forget is taken over. Each field of the memory is either taken over or known not to be needed: a new one
-// has to be added here.
+// TestTakeOver: what a reload must not forget is taken over. Each field of the memory is either taken over or known not
+// to be needed: a new one has to be added here.
 func TestTakeOver(t *testing.T) {
 	at := operator.Ref{Namespace: "ns", Name: "a"}
 	old, now := &Upstream{UID: "up"}, &Upstream{UID: "up"}

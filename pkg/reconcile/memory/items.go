@@ -7,7 +7,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// Items is what is remembered of the objects of a downstream with forEach together. Each may be new, with a memory of its own.
+// Items is what is remembered of the objects of a downstream with forEach together. Each may be new, with a memory of
+// its own.
 type Items struct {
 	// targets is the digest of where they are; empty while they are not known.
 	targets string

@@ -8,8 +8,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
-// Mark says whether the other upstream exists that an owner annotation names. A uid that is gone does not come back; that one
-// exists, or that this is not known, is found out again after a while.
+// Mark says whether the other upstream exists that an owner annotation names. A uid that is gone does not come back;
+// that one exists, or that this is not known, is found out again after a while.
 type Mark struct {
 	of string
 	// IsVoid is true if the upstream does not exist.

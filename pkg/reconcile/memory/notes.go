@@ -12,7 +12,8 @@ import (
 
 // Notes are the memory that few upstreams need. Only the worker that holds the key uses them.
 type Notes struct {
-	// RenderAgainAt is when a desired state that took too long is rendered again, and Slow delays that and a status that did.
+	// RenderAgainAt is when a desired state that took too long is rendered again, and Slow delays that and a status that
+	// did.
 	RenderAgainAt time.Time
 	Slow          Retry
 	// requested is the last value of the annotation that requests a reconcile.
@@ -30,8 +31,8 @@ type Notes struct {
 	Left []Witness
 	// marks are by the uid of an object whose owner annotation names another upstream.
 	marks map[types.UID]*Mark
-	// Unconfirmed are the places at which objects were created that the cache has not shown yet, if only the finalizer cleans
-	// them up.
+	// Unconfirmed are the places at which objects were created that the cache has not shown yet, if only the finalizer
+	// cleans them up.
 	Unconfirmed []Place
 	// NotMade are the targets of an upstream that is being deleted at which no object of it was found.
 	NotMade map[Place]bool

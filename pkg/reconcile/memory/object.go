@@ -19,14 +19,15 @@ type Object struct {
 	found
 	// Since is the change of the desired state at which the object was wanted for the first time.
 	Since int
-	// read is the response to our last request, while it is newer than the cache. The upstream's lock guards it, and baseline.
+	// read is the response to our last request, while it is newer than the cache. The upstream's lock guards it, and
+	// baseline.
 	read Rare[response]
 	// baseline is the projection that our last apply returned if it differs from what we sent.
 	baseline Rare[baseline]
 }
 
-// slot says which of the upstream's desired objects a part of the memory is about: the one of a downstream, wherever it is, or
-// the one at a place of a downstream with several objects.
+// slot says which of the upstream's desired objects a part of the memory is about: the one of a downstream, wherever it
+// is, or the one at a place of a downstream with several objects.
 type slot struct {
 	downstream int
 	// item is the place of one of several objects; else zero.
@@ -56,7 +57,8 @@ type unusualObject struct {
 	compared comparison
 	// ChangedBy says which fields another writer changed, as of the last time that was read.
 	ChangedBy string
-	// Generated are the generated values of the object GeneratedOf, which is being deleted at the target; nil if there is none.
+	// Generated are the generated values of the object GeneratedOf, which is being deleted at the target; nil if there is
+	// none.
 	Generated   map[string]string
 	GeneratedOf types.UID
 	// Verified is about the last update that changed which fields are ours.
@@ -78,8 +80,8 @@ type proof struct {
 	at            time.Time
 }
 
-// dryRun is whether a dry run found that nothing would change. It is about our fields alone: other changes of the object
-// need no new dry run.
+// dryRun is whether a dry run found that nothing would change. It is about our fields alone: other changes of the
+// object need no new dry run.
 type dryRun struct {
 	key  dryRunKey
 	same bool
@@ -102,7 +104,8 @@ type comparison struct {
 	text string
 }
 
-// comparisonKey is what a comparison depends on. If the kind counts generations, a change of its status needs no new one.
+// comparisonKey is what a comparison depends on. If the kind counts generations, a change of its status needs no new
+// one.
 type comparisonKey struct {
 	uid           types.UID
 	version, hash string

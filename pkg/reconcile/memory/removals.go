@@ -18,8 +18,8 @@ type Place struct {
 // At is the place of an object of a downstream.
 func At(downstream int, at operator.Ref) Place { return Place{downstream, at} }
 
-// Removals are the places at which an object of ours was deleted or released: whoever keeps creating it there again is followed
-// with growing delay. They outlive the memory of an upstream, which ends with the removal.
+// Removals are the places at which an object of ours was deleted or released: whoever keeps creating it there again is
+// followed with growing delay. They outlive the memory of an upstream, which ends with the removal.
 type Removals struct {
 	mu sync.Mutex
 	by map[Place]*Contest

@@ -21,8 +21,8 @@ type response struct {
 	Until time.Time
 }
 
-// counts reports whether a response counts if the cache does not show its object. A terminating object counts until it is known to be gone:
-// what must be deleted after it would be deleted too early otherwise.
+// counts reports whether a response counts if the cache does not show its object. A terminating object counts until it
+// is known to be gone: what must be deleted after it would be deleted too early otherwise.
 func (r response) counts(now time.Time) bool { return r.Live.Deleting || now.Before(r.Until) }
 
 // Unplaced is a response about an object of a downstream that has no slot.
@@ -37,8 +37,8 @@ func Newer(a, b string) bool {
 	return err == nil && c > 0
 }
 
-// isOutdated reports whether the cache shows a later state of an object, or a later object, than a response. An object that is being
-// deleted remains so.
+// isOutdated reports whether the cache shows a later state of an object, or a later object, than a response. An object
+// that is being deleted remains so.
 func isOutdated(response, cached *drift.Live) bool {
 	switch {
 	case cached == nil:
@@ -78,8 +78,9 @@ func (s *shared) LastBeforeRead() (*drift.Live, time.Time) {
 	return read.Live, read.Until
 }
 
-// Latest chooses between the object that the cache has at a target and our last response about it, which counts until then if the cache does
-// not show the object. The cache is read under the lock: an object is in the cache before its event drops the response.
+// Latest chooses between the object that the cache has at a target and our last response about it, which counts until
+// then if the cache does not show the object. The cache is read under the lock: an object is in the cache before its
+// event drops the response.
 func (u *Upstream) Latest(k int, at operator.Ref, cache func() *drift.Live, now time.Time) (live *drift.Live, until time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -105,8 +106,8 @@ func (u *Upstream) Latest(k int, at operator.Ref, cache func() *drift.Live, now 
 	return cached, time.Time{}
 }
 
-// Unshown lists, by downstream, the objects of responses that still count and that the cache does not show as they are. The others are
-// dropped: whoever asks decides without them, so that their events are not echoes.
+// Unshown lists, by downstream, the objects of responses that still count and that the cache does not show as they are.
+// The others are dropped: whoever asks decides without them, so that their events are not echoes.
 func (s *shared) Unshown(downstreams int, cache func(Place) *drift.Live, now time.Time) [][]*drift.Live {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +134,8 @@ func (s *shared) Terminating() (list []Unplaced) {
 	return list
 }
 
-// IsEchoOf reports whether an event of a watch of a downstream shows what our own write returned: the reconciliation that made the request
-// has handled its response.
+// IsEchoOf reports whether an event of a watch of a downstream shows what our own write returned: the reconciliation
+// that made the request has handled its response.
 func (s *shared) IsEchoOf(downstream int, live *drift.Live) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,8 +158,8 @@ func (s *shared) dropResponsesAbout(uid types.UID, of func(downstream int) bool)
 	}
 }
 
-// SetBaseline keeps the projection of the object of that uid after an apply of object k; nil if it is what was sent, which is kept
-// only if the upstream's status may record another one, or another projection is kept.
+// SetBaseline keeps the projection of the object of that uid after an apply of object k; nil if it is what was sent,
+// which is kept only if the upstream's status may record another one, or another projection is kept.
 func (s *shared) SetBaseline(k int, uid types.UID, sum *canonical.Sum, recorded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +169,8 @@ func (s *shared) SetBaseline(k int, uid types.UID, sum *canonical.Sum, recorded 
 	}
 }
 
-// Baseline returns what SetBaseline kept for the object of that uid, of a downstream; known is false if it kept nothing.
+// Baseline returns what SetBaseline kept for the object of that uid, of a downstream; known is false if it kept
+// nothing.
 func (s *shared) Baseline(downstream int, uid types.UID) (sum *canonical.Sum, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

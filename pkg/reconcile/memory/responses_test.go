@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// Several watches may show one object: another downstream of its kind and deletion.before each have their own. Only what the watch of
-// the object's downstream shows replaces a response, since the object is looked up there.
+// Several watches may show one object: another downstream of its kind and deletion.before each have their own. Only
+// what the watch of the object's downstream shows replaces a response, since the object is looked up there.
 func TestResponseCountsUntilItsWatchCatchesUp(t *testing.T) {
 	live := &drift.Live{Identity: drift.Identity{UID: "u", Namespace: "ns", Name: "a", ResourceVersion: "7"}}
 	at, now := operator.Ref{Namespace: "ns", Name: "a"}, time.Now()
@@ -52,8 +52,8 @@ func TestResponseCountsUntilItsWatchCatchesUp(t *testing.T) {
 	}
 }
 
-// A response that no longer counts is dropped by whoever decides without it, so that the event of its object is not an echo of a write that
-// someone has decided about.
+// A response that no longer counts is dropped by whoever decides without it, so that the event of its object is not an
+// echo of a write that someone has decided about.
 func TestEventOfAResponseThatNoLongerCounts(t *testing.T) {
 	live := &drift.Live{Identity: drift.Identity{UID: "u", Namespace: "ns", Name: "a", ResourceVersion: "7"}}
 	now, up := time.Now(), operator.Ref{Namespace: "ns", Name: "up"}

@@ -17,16 +17,16 @@ func SpacingOf(conf config.Retry) Spacing {
 	return Spacing{time.Duration(conf.MinDelay), time.Duration(conf.MaxDelay)}
 }
 
-// Retry delays attempts that failed, for one downstream or for the upstream itself: they wait and delay nothing else, and
-// a changed upstream does not wait.
+// Retry delays attempts that failed, for one downstream or for the upstream itself: they wait and delay nothing else,
+// and a changed upstream does not wait.
 type Retry struct {
 	failures int
 	until    time.Time
 	cause    canonical.Sum
 }
 
-// Fail records a failed attempt for an upstream with that cause and returns its delay: growing, with jitter, so that many that
-// failed together are not retried together.
+// Fail records a failed attempt for an upstream with that cause and returns its delay: growing, with jitter, so that
+// many that failed together are not retried together.
 func (r *Retry) Fail(s Spacing, atLeast time.Duration, cause canonical.Sum, now time.Time) time.Duration {
 	delay := max(atLeast, decide.Backoff(s.minDelay, s.maxDelay, r.failures))
 	delay += rand.N(delay/4 + 1)

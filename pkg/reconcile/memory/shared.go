@@ -13,7 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// shared is what is remembered of an upstream for several goroutines. mu guards it; only the worker that holds the key changes the list.
+// shared is what is remembered of an upstream for several goroutines. mu guards it; only the worker that holds the key
+// changes the list.
 type shared struct {
 	mu sync.Mutex
 	// list is like the objects of the desired state.
@@ -31,7 +32,8 @@ type shared struct {
 	// states and verdict are as they were counted; the zero handle is none.
 	states  []State
 	verdict unique.Handle[status.Verdict]
-	// inSync is the verdict of Ready if the last reconcile, or count, left nothing to do before the next event; the zero handle otherwise.
+	// inSync is the verdict of Ready if the last reconcile, or count, left nothing to do before the next event; the zero
+	// handle otherwise.
 	inSync unique.Handle[status.Verdict]
 	// changes counts how often objects changed.
 	changes int32
@@ -41,9 +43,10 @@ type shared struct {
 	isDesiredCurrent bool
 }
 
-// align orders what is remembered like the objects of the desired state. It returns, for each of these, the index that it had before, -1
-// for none; nil if nothing has changed. What is remembered of an object that is not among them is kept while it is not known which
-// objects its downstream should have; then only that the object is the upstream's own, which it gives to left.
+// align orders what is remembered like the objects of the desired state. It returns, for each of these, the index that
+// it had before, -1 for none; nil if nothing has changed. What is remembered of an object that is not among them is
+// kept while it is not known which objects its downstream should have; then only that the object is the upstream's own,
+// which it gives to left.
 func (s *shared) align(w *operator.Desired, left func(Witness)) (from []int) {
 	if s.isAligned(w) {
 		return nil
@@ -181,7 +184,8 @@ func (s *shared) lastWrite(at Place) (last time.Time) {
 // Object is what is remembered of object k of the desired state.
 func (s *shared) Object(k int) *Object { return s.list[k] }
 
-// Has reports whether the object of that uid is known as one of the desired objects, of a downstream or, with NoIndex, of any.
+// Has reports whether the object of that uid is known as one of the desired objects, of a downstream or, with NoIndex,
+// of any.
 func (s *shared) Has(uid types.UID, downstream int) bool {
 	for _, m := range s.list {
 		if m.UID == uid && (downstream == operator.NoIndex || m.downstream == downstream) {

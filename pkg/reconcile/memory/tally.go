@@ -27,7 +27,8 @@ type State struct {
 	State      operator.State
 }
 
-// count has an upstream counted by what change does, unless it is forgotten. Watches forget upstreams while workers reconcile them.
+// count has an upstream counted by what change does, unless it is forgotten. Watches forget upstreams while workers
+// reconcile them.
 func (u *Upstream) count(change func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -128,7 +129,8 @@ func (m *Upstreams) NotReady() (reasons map[string]int, all int) {
 	return reasons, all
 }
 
-// Renders reports whether all downstreams of the upstream were rendered when they were counted; isKnown is false if they were not.
+// Renders reports whether all downstreams of the upstream were rendered when they were counted; isKnown is false if
+// they were not.
 func (u *Upstream) Renders() (all, isKnown bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -151,8 +153,8 @@ func (u *Upstream) ClearInSync() {
 	}
 }
 
-// IsInSync reports whether there is nothing to do for an upstream, which may be nil. There may be while a response counts that is newer
-// than the cache.
+// IsInSync reports whether there is nothing to do for an upstream, which may be nil. There may be while a response
+// counts that is newer than the cache.
 func (u *Upstream) IsInSync() bool {
 	if u == nil {
 		return false

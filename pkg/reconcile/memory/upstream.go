@@ -46,8 +46,8 @@ type steps struct {
 	IsExpensive bool
 	// IsWithdrawn is true once the status has nothing of the previous field manager.
 	IsWithdrawn bool
-	// IsFinalized is true once the finalizer of a deleted upstream is removed. If the upstream is gone with it, the response has
-	// the version from before, so that the cache, which still shows the finalizer, looks current.
+	// IsFinalized is true once the finalizer of a deleted upstream is removed. If the upstream is gone with it, the
+	// response has the version from before, so that the cache, which still shows the finalizer, looks current.
 	IsFinalized bool
 	// WasReconciled is false before the first reconciliation.
 	WasReconciled bool
@@ -63,8 +63,8 @@ type Inputs struct {
 // Desired is the desired state that was rendered last; nil for none.
 func (u *Upstream) Desired() *operator.Desired { return u.desired }
 
-// SetDesired records a desired state with the digest of what it was rendered from, and orders what is remembered like its objects. It
-// returns, for each of these, the index that it had before, -1 for none; nil if nothing has changed.
+// SetDesired records a desired state with the digest of what it was rendered from, and orders what is remembered like
+// its objects. It returns, for each of these, the index that it had before, -1 for none; nil if nothing has changed.
 func (u *Upstream) SetDesired(w *operator.Desired, digest canonical.Sum) (from []int) {
 	u.desired, u.digest = w, digest
 	u.mu.Lock()
@@ -120,8 +120,8 @@ func (u *Upstream) SetInputs(refs []desired.InputRef, version string) {
 // Cause is the digest of what others wrote to the upstream: if it changes, what failed is retried at once.
 func (u *Upstream) Cause() canonical.Sum { return u.cause }
 
-// SetCause sets the cause: of is the digest of what others wrote to the upstream itself. What others have written into objects of ours that
-// downstreams read counts, too.
+// SetCause sets the cause: of is the digest of what others wrote to the upstream itself. What others have written into
+// objects of ours that downstreams read counts, too.
 func (u *Upstream) SetCause(of canonical.Sum) {
 	reads := u.desired.Siblings
 	if u.cause = of; len(reads) == 0 {
@@ -142,8 +142,8 @@ func (u *Upstream) SetCause(of canonical.Sum) {
 	u.cause = canonical.Digest(causes)
 }
 
-// Request records the value of the annotation that requests a reconcile, and starts over if it is a new one: failures are retried at once,
-// probes and dry runs are repeated, and a backoff from another writer ends.
+// Request records the value of the annotation that requests a reconcile, and starts over if it is a new one: failures
+// are retried at once, probes and dry runs are repeated, and a backoff from another writer ends.
 func (u *Upstream) Request(value string) {
 	if value == u.Notes.Get().requested {
 		return
@@ -199,16 +199,16 @@ func (u *Upstream) Witnesses() []Witness {
 	return list
 }
 
-// WroteUpstream keeps what a write to the upstream returned until the cache has caught up with it. Its event needs no work if the desired
-// state is current, that is rendered from it.
+// WroteUpstream keeps what a write to the upstream returned until the cache has caught up with it. Its event needs no
+// work if the desired state is current, that is rendered from it.
 func (u *Upstream) WroteUpstream(own *unstructured.Unstructured, isDesiredCurrent bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.own, u.isDesiredCurrent = own, isDesiredCurrent
 }
 
-// WrittenUpstream is what our last write to the upstream returned, until its event has come. Call it before reading the cache:
-// the object is in the cache before IsEcho forgets it.
+// WrittenUpstream is what our last write to the upstream returned, until its event has come. Call it before reading the
+// cache: the object is in the cache before IsEcho forgets it.
 func (u *Upstream) WrittenUpstream() *unstructured.Unstructured {
 	if u == nil {
 		return nil

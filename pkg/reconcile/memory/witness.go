@@ -4,8 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Witness says that the object of a uid at a place is the upstream's own: the status records it, or this process has made it or found
-// it to be its own. It holds although someone has removed the object's owner marks.
+// Witness says that the object of a uid at a place is the upstream's own: the status records it, or this process has
+// made it or found it to be its own. It holds although someone has removed the object's owner marks.
 type Witness struct {
 	Place
 	UID types.UID

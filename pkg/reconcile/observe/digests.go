@@ -24,8 +24,9 @@ func (st *State) ReadableDigest(status bool) canonical.Sum {
 	return canonical.Digest([]any{string(digest[:]), string(st.InputsDigest[:])})
 }
 
-// digest is the digest of what rules and templates can read: all but the bookkeeping of the API server, with that status; nil
-// if they do not read it. Without a status subresource, each write of the status makes a generation, which then means nothing.
+// digest is the digest of what rules and templates can read: all but the bookkeeping of the API server, with that
+// status; nil if they do not read it. Without a status subresource, each write of the status makes a generation, which
+// then means nothing.
 func (st *State) digest(status any) canonical.Sum {
 	if status != nil {
 		return digestWith(st.Pipeline.Settings, st.Upstream, status)
@@ -59,8 +60,8 @@ func digestWith(s *operator.Settings, upstream *unstructured.Unstructured, statu
 	return canonical.Digest(readable)
 }
 
-// OthersDigest is the digest of what can be read and this operator did not write: without its own part of the status and the
-// downstreams that are inputs.
+// OthersDigest is the digest of what can be read and this operator did not write: without its own part of the status
+// and the downstreams that are inputs.
 func (st *State) OthersDigest() canonical.Sum {
 	return othersDigest(st, st.digest(othersStatus(st)))
 }

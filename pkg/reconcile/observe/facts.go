@@ -62,8 +62,8 @@ func (st *State) Facts(k int, recorded []status.Recorded) operator.Facts {
 	return f
 }
 
-// ofSibling says of an object at the place of downstream i that it is another downstream's, as knownBy says; empty if it is not.
-// rec is what the status records for downstream i.
+// ofSibling says of an object at the place of downstream i that it is another downstream's, as knownBy says; empty if
+// it is not. rec is what the status records for downstream i.
 func (st *State) ofSibling(i int, live *drift.Live, rec *status.Recorded) (sibling, why string) {
 	if live == nil || rec != nil && rec.UID == live.UID || st.Memory.Has(live.UID, i) {
 		return "", ""
@@ -76,9 +76,10 @@ func (st *State) ofSibling(i int, live *drift.Live, rec *status.Recorded) (sibli
 	return sibling, fmt.Sprintf("%s exists and is of downstream %s: what it keeps does not change hands with a name, so use a free one in between", at, sibling)
 }
 
-// VerifiedAs says whether object k of the desired state, live, must be verified, and in which fields it stays stale. An update that was not
-// verified stays so, whatever is decided next. After a restart, the upstream's status says it: it records another hash if the process ended
-// between the update and its report, and StateUpdate until the object is verified.
+// VerifiedAs says whether object k of the desired state, live, must be verified, and in which fields it stays stale. An
+// update that was not verified stays so, whatever is decided next. After a restart, the upstream's status says it: it
+// records another hash if the process ended between the update and its report, and StateUpdate until the object is
+// verified.
 func (st *State) VerifiedAs(k int, live *drift.Live, rec *status.Recorded) (unverified bool, stale string) {
 	t, d := st.Memory.Object(k), st.DownstreamOf(k)
 	v := t.Unusual.Get().Verified

@@ -53,8 +53,8 @@ func (f foundInput) digest(ref desired.InputRef, counts func(Input) bool) any {
 	return digests[0]
 }
 
-// FindInputs reads the upstream's inputs from the caches. The upstream is registered as their reader first: any later change
-// enqueues it.
+// FindInputs reads the upstream's inputs from the caches. The upstream is registered as their reader first: any later
+// change enqueues it.
 func (st *State) FindInputs(ctx context.Context) {
 	if len(st.Pipeline.Inputs) == 0 {
 		return

@@ -13,8 +13,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// OwnedByDownstream lists the objects with the upstream's owner mark that the cache or a newer response shows, and those that a witness
-// knows, without those of downstreams that the config does not have any more: removing one from the config deletes nothing.
+// OwnedByDownstream lists the objects with the upstream's owner mark that the cache or a newer response shows, and
+// those that a witness knows, without those of downstreams that the config does not have any more: removing one from
+// the config deletes nothing.
 func (st *State) OwnedByDownstream() [][]*drift.Live {
 	uid, cached := st.Upstream.GetUID(), func(at memory.Place) *drift.Live { return st.Cache.Live(at.Downstream, at.At) }
 	owned := st.Memory.Unshown(len(st.Pipeline.Downstreams), cached, st.Began)
@@ -54,8 +55,8 @@ func (st *State) Owned() []*drift.Live {
 	return all
 }
 
-// eachNamed calls use with what is to be recorded of each object of the upstream that says itself of which downstream it is; i is one of its
-// kind.
+// eachNamed calls use with what is to be recorded of each object of the upstream that says itself of which downstream
+// it is; i is one of its kind.
 func (st *State) eachNamed(use func(i int, rec status.Recorded)) {
 	s := st.Pipeline.Settings
 	if s.NameKey() == "" {
@@ -87,8 +88,9 @@ func (st *State) Unrecorded() (list []status.Recorded) {
 	return list
 }
 
-// knownBy says of which downstream each object is: what a status records for certain, of downstreams of the config first; what it says itself,
-// which it keeps while its downstream is renamed; what only this process knows; and at last what the status only guesses.
+// knownBy says of which downstream each object is: what a status records for certain, of downstreams of the config
+// first; what it says itself, which it keeps while its downstream is renamed; what only this process knows; and at last
+// what the status only guesses.
 func (st *State) knownBy(recorded []status.Recorded) (list []status.Recorded) {
 	s, has := st.Pipeline.Settings, map[types.UID]bool{}
 	add := func(rec status.Recorded) {
@@ -120,8 +122,8 @@ func (st *State) knownBy(recorded []status.Recorded) (list []status.Recorded) {
 	return list
 }
 
-// Witnesses are the objects that are known to be the upstream's own, each once: those that are recorded, and what is remembered, as a status
-// that was written may not be known yet.
+// Witnesses are the objects that are known to be the upstream's own, each once: those that are recorded, and what is
+// remembered, as a status that was written may not be known yet.
 func (st *State) Witnesses(recorded []status.Recorded) (list []memory.Witness) {
 	listed := map[types.UID]int{}
 	add := func(w memory.Witness) {
@@ -144,8 +146,8 @@ func (st *State) Witnesses(recorded []status.Recorded) (list []memory.Witness) {
 	return list
 }
 
-// FindLeftovers returns the objects that are at no target of a desired state; nil: all of them. They are remembered until they are known
-// to be gone: once the status records their successors, nothing else may say whose they are.
+// FindLeftovers returns the objects that are at no target of a desired state; nil: all of them. They are remembered
+// until they are known to be gone: once the status records their successors, nothing else may say whose they are.
 func (st *State) FindLeftovers(w *operator.Desired, owned [][]*drift.Live) []operator.Owned {
 	known := map[types.UID]int{}
 	for _, w := range st.Witnesses(st.Trusted()) {

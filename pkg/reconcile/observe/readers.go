@@ -87,8 +87,8 @@ func (r *Readers) ofLists(input int, objects []Input) map[operator.Ref]*desired.
 	return found
 }
 
-// Of lists the upstreams that read an object of an input, whether it exists or not. states are the object before and after a
-// change; of a list the upstreams are those whose list has it in one of them.
+// Of lists the upstreams that read an object of an input, whether it exists or not. states are the object before and
+// after a change; of a list the upstreams are those whose list has it in one of them.
 func (r *Readers) Of(s *desired.InputSource, states []Input) []operator.Ref {
 	switch {
 	case len(states) == 0:

@@ -31,8 +31,8 @@ type State struct {
 	Began time.Time
 	// TrustedUntil is until when a response counts for an object that the cache does not show; zero for none.
 	TrustedUntil time.Time
-	// InputsDigest is the digest of what is read of the inputs: those in the caches when the desired state was rendered, of the upstream at
-	// version inputsOf. unpacked is what templates see, at its first use.
+	// InputsDigest is the digest of what is read of the inputs: those in the caches when the desired state was rendered,
+	// of the upstream at version inputsOf. unpacked is what templates see, at its first use.
 	InputsDigest canonical.Sum
 	inputs       []foundInput
 	inputsOf     string
@@ -61,14 +61,15 @@ func (st *State) IsTrusted(k int, uid types.UID, recorded []status.Recorded) boo
 	return st.Memory.Object(k).UID == uid || IsRecorded(st.Pipeline.Settings, recorded, uid)
 }
 
-// LatestAt is the object k of the desired state at a place, as the cache or a response shows it, and until when that response counts.
+// LatestAt is the object k of the desired state at a place, as the cache or a response shows it, and until when that
+// response counts.
 func (st *State) LatestAt(k int, at operator.Ref) (*drift.Live, time.Time) {
 	i := st.Memory.Desired().Objects[k].Downstream
 	return st.Memory.Latest(k, at, func() *drift.Live { return st.Cache.Live(i, at) }, st.Began)
 }
 
-// IsRecorded reports whether the status records the uid as that of an object that we created, and can be trusted. StateDrifted of one that is
-// only created says that it was not known to be ours.
+// IsRecorded reports whether the status records the uid as that of an object that we created, and can be trusted.
+// StateDrifted of one that is only created says that it was not known to be ours.
 func IsRecorded(s *operator.Settings, recorded []status.Recorded, uid types.UID) bool {
 	return s.TrustsStatus() && slices.ContainsFunc(recorded, func(one status.Recorded) bool {
 		return one.UID == uid && (one.State != string(operator.StateDrifted) || !slices.ContainsFunc(s.Downstreams, func(d *operator.Downstream) bool {
@@ -77,8 +78,8 @@ func IsRecorded(s *operator.Settings, recorded []status.Recorded, uid types.UID)
 	})
 }
 
-// BaselineOf is the projection that our last apply of live returned: as this process remembers it, else as the upstream's status
-// records it; nil if it is what was sent, or unknown.
+// BaselineOf is the projection that our last apply of live returned: as this process remembers it, else as the
+// upstream's status records it; nil if it is what was sent, or unknown.
 func (st *State) BaselineOf(k int, live *drift.Live, rec *status.Recorded) *canonical.Sum {
 	if sum, known := st.Memory.Baseline(st.Memory.Desired().Objects[k].Downstream, live.UID); known {
 		return sum
@@ -93,8 +94,8 @@ func (st *State) BaselineOf(k int, live *drift.Live, rec *status.Recorded) *cano
 	return nil
 }
 
-// TrustUntil sets until when a response counts for an object that the cache does not show: if the cache never shows it, only
-// another reconciliation finds that out.
+// TrustUntil sets until when a response counts for an object that the cache does not show: if the cache never shows it,
+// only another reconciliation finds that out.
 func (st *State) TrustUntil(until time.Time) {
 	if st.TrustedUntil.IsZero() || until.Before(st.TrustedUntil) {
 		st.TrustedUntil = until
@@ -131,7 +132,8 @@ func (st *State) HasFinalizer() bool {
 	return marks.HasFinalizer(st.Pipeline.Settings, st.Upstream)
 }
 
-// isForgotten reports whether an object of the kind of downstream i says that it is of one that the config no longer has, or has with another kind.
+// isForgotten reports whether an object of the kind of downstream i says that it is of one that the config no longer
+// has, or has with another kind.
 func isForgotten(s *operator.Settings, i int, name string) bool {
 	home := s.IndexOf(name)
 	return name != "" && (home < 0 || s.Downstreams[home].GVK().GroupKind() != s.Downstreams[i].GVK().GroupKind())
@@ -172,20 +174,21 @@ func (st *State) IsTarget(i int, at operator.Ref) bool {
 	return false
 }
 
-// IsOwn reports whether an object of downstream i is the upstream's: the one of that uid, which the status records, or any if uid is empty.
+// IsOwn reports whether an object of downstream i is the upstream's: the one of that uid, which the status records, or
+// any if uid is empty.
 func (st *State) IsOwn(i int, live *drift.Live, uid types.UID) bool {
 	d := st.Pipeline.Downstreams[i]
 	if uid == "" {
 		return marks.OwnsFor(d.Downstream, live, st.Upstream.GetUID(), false)
 	}
-	// One without any mark was released, perhaps by a process that could not say so in the status any more. With an owner reference alone it
-	// is another operator's, which selected the upstream by other labels and recorded it.
+	// One without any mark was released, perhaps by a process that could not say so in the status any more. With an owner
+	// reference alone it is another operator's, which selected the upstream by other labels and recorded it.
 	hasMark := live.Hash != "" || live.Managed && marks.Marked(live, st.Upstream.GetUID())
 	return live.UID == uid && hasMark && marks.OwnsFor(d.Downstream, live, st.Upstream.GetUID(), st.Pipeline.TrustsStatus())
 }
 
-// IsOrphaned reports whether an object is the recorded one, without its owner mark because the garbage collector has removed
-// its owner references: the other marks are removed next.
+// IsOrphaned reports whether an object is the recorded one, without its owner mark because the garbage collector has
+// removed its owner references: the other marks are removed next.
 func (st *State) IsOrphaned(live *drift.Live, uid types.UID) bool {
 	return live.UID == uid && st.Pipeline.Upstream.HasStatus && live.Managed && st.Upstream.GetDeletionTimestamp() != nil &&
 		st.Cascade() == operator.CascadeOrphan && !st.Memory.IsNotOurs(uid, st.Began)

@@ -80,8 +80,8 @@ func (t *dryRun) noteReportedDrift(o operator.Outcome, answer *unstructured.Unst
 	t.changes[o.Object] = c
 }
 
-// previewRecreate is about an object that would be deleted and recreated. The API server is asked under another name, since its
-// own is taken.
+// previewRecreate is about an object that would be deleted and recreated. The API server is asked under another name,
+// since its own is taken.
 func (t *dryRun) previewRecreate(ctx context.Context, o operator.Outcome, in operator.Input) {
 	at := act.Target(t.Pipeline.Settings, o.Downstream, o.Target)
 	c := t.change(o, Recreate)
@@ -97,8 +97,8 @@ func (t *dryRun) previewRecreate(ctx context.Context, o operator.Outcome, in ope
 	t.changes[o.Object], t.after[o.Object] = c, t.assumedLive(o, c.Document, in)
 }
 
-// previewRefused is about a write that failed. If the failure says nothing about the write itself, the decision is kept, and its
-// consequences are worked out without a response.
+// previewRefused is about a write that failed. If the failure says nothing about the write itself, the decision is
+// kept, and its consequences are worked out without a response.
 func (t *dryRun) previewRefused(o operator.Outcome, in operator.Input) bool {
 	i := o.Object
 	note := inconclusive(t.refusal(o), o.Target)
@@ -194,8 +194,8 @@ func (t *dryRun) assumedLive(o operator.Outcome, doc map[string]any, in operator
 	return live
 }
 
-// previewLeftover is about an object that is at no target and would be deleted or released. It reports whether deciding again
-// may bring something new.
+// previewLeftover is about an object that is at no target and would be deleted or released. It reports whether deciding
+// again may bring something new.
 func (t *dryRun) previewLeftover(o operator.Outcome) bool {
 	c := t.leftover(o, ActionOf(o))
 	if err := t.refusal(o); err != nil && t.Failures[o.Object] != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
 )
 
-// Count counts the existing objects that would be changed or deleted, and returns the decision with what it has learned. It
-// writes nothing: it reads what the caches do not show, and makes a dry run of each repair, which may only be due to
-// normalization by the API server.
+// Count counts the existing objects that would be changed or deleted, and returns the decision with what it has
+// learned. It writes nothing: it reads what the caches do not show, and makes a dry run of each repair, which may only
+// be due to normalization by the API server.
 func Count(ctx context.Context, r *attempt.Attempt, d operator.Decision) (operator.Decision, guard.Counted) {
 	d = WithRecreations(ctx, r, d)
 	losesValues := slices.ContainsFunc(d.Outcomes, func(o operator.Outcome) bool { return o.LostValues != "" })
@@ -36,8 +36,8 @@ func Count(ctx context.Context, r *attempt.Attempt, d operator.Decision) (operat
 	return d, guard.CountOf(r.Pipeline.Settings, r.Memory.Desired(), supposed, r.Recorded())
 }
 
-// WithRecreations is a decision that knows what the caches do not show, and which updates delete their object: with updatePolicy
-// Recreate, a dry run of each update shows it.
+// WithRecreations is a decision that knows what the caches do not show, and which updates delete their object: with
+// updatePolicy Recreate, a dry run of each update shows it.
 func WithRecreations(ctx context.Context, r *attempt.Attempt, d operator.Decision) operator.Decision {
 	if findUncached(ctx, r, d) {
 		d = decide.Decide(r.Pipeline.Settings, r.GatherCached(ctx))
@@ -59,8 +59,8 @@ func WithRecreations(ctx context.Context, r *attempt.Attempt, d operator.Decisio
 	return decide.Decide(r.Pipeline.Settings, r.GatherCached(ctx))
 }
 
-// isDoubtful reports whether a repair may turn out to change nothing. One of an object without hash or owner mark, with another
-// form of hash, or without fields of our manager certainly changes something.
+// isDoubtful reports whether a repair may turn out to change nothing. One of an object without hash or owner mark, with
+// another form of hash, or without fields of our manager certainly changes something.
 func isDoubtful(upstream types.UID, o operator.Outcome) bool {
 	return o.State == operator.StateRepair && o.Action == operator.ActionApply &&
 		o.Live.Hash != "" && !canonical.OtherForm(o.Live.Hash) && o.Live.Managed && !o.Live.NeedsTakeover && marks.Marked(o.Live, upstream)
@@ -89,10 +89,10 @@ func wouldRepair(ctx context.Context, r *attempt.Attempt, o operator.Outcome) bo
 	return !same
 }
 
-// findUncached reads objects that the caches do not show and a create would meet. What the status records at a target may have
-// lost the labels of the watch, as after a change of the config's; if the status records nothing, or another owner's object may
-// be adopted, only reading the target shows it. Where deletions alone are limited, it is asked for what may be recreated. It reports whether
-// any was found.
+// findUncached reads objects that the caches do not show and a create would meet. What the status records at a target
+// may have lost the labels of the watch, as after a change of the config's; if the status records nothing, or another
+// owner's object may be adopted, only reading the target shows it. Where deletions alone are limited, it is asked for
+// what may be recreated. It reports whether any was found.
 func findUncached(ctx context.Context, r *attempt.Attempt, d operator.Decision) bool {
 	found, recorded, records := false, r.Recorded(), r.Pipeline.TrustsStatus()
 	for k, o := range d.Outcomes {

@@ -57,7 +57,8 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 	return nil
 }
 
-// recordedBefore is the outcome of deletion.before that is to be recorded and lets the downstreams go; nil if there is none.
+// recordedBefore is the outcome of deletion.before that is to be recorded and lets the downstreams go; nil if there is
+// none.
 func recordedBefore(p *compile.Pipeline, d operator.Decision) *status.Recorded {
 	if d.Before == nil || d.Before.Action != operator.ActionRecord {
 		return nil

@@ -21,8 +21,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
-// dryRun is a reconciliation that writes nothing. It takes the same steps as any other, except for the upstream's finalizer,
-// status and events; the API server's response to a dry run counts as what it would have stored.
+// dryRun is a reconciliation that writes nothing. It takes the same steps as any other, except for the upstream's
+// finalizer, status and events; the API server's response to a dry run counts as what it would have stored.
 type dryRun struct {
 	*attempt.Attempt
 	options Options
@@ -31,8 +31,8 @@ type dryRun struct {
 	finding *Finding
 	// last is the final decision.
 	last operator.Decision
-	// changes are the changes of desired objects that would be written, by index; leftovers those of objects that are left over, by
-	// uid.
+	// changes are the changes of desired objects that would be written, by index; leftovers those of objects that are left
+	// over, by uid.
 	changes   map[int]*Change
 	leftovers map[types.UID]*Change
 	// after are the objects as they would be after the write, by the index of the desired object.
@@ -45,11 +45,13 @@ type dryRun struct {
 type Options struct {
 	// Client makes dry runs.
 	Client *apply.Client
-	// Documents makes changes contain the whole objects, before and after: one more read for each object that would change.
+	// Documents makes changes contain the whole objects, before and after: one more read for each object that would
+	// change.
 	Documents bool
 }
 
-// Of is what an attempt would do. isLeftOver reports whether the upstream, which is not selected, keeps its downstreams. It writes nothing.
+// Of is what an attempt would do. isLeftOver reports whether the upstream, which is not selected, keeps its
+// downstreams. It writes nothing.
 func Of(ctx context.Context, a *attempt.Attempt, o Options, isLeftOver func() bool) (*Finding, error) {
 	t := &dryRun{Attempt: a, options: o, results: map[memory.Place]act.Result{}, changes: map[int]*Change{}, leftovers: map[types.UID]*Change{},
 		after: map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
@@ -137,8 +139,8 @@ func (t *dryRun) dropDone(d *operator.Decision) {
 	}
 }
 
-// readWhole reads the objects that are about to be acted on, if whole ones are wanted. A change of one that cannot be read has
-// no Before.
+// readWhole reads the objects that are about to be acted on, if whole ones are wanted. A change of one that cannot be
+// read has no Before.
 func (t *dryRun) readWhole(ctx context.Context, d operator.Decision) {
 	if !t.options.Documents {
 		return

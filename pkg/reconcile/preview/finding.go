@@ -32,8 +32,8 @@ type Finding struct {
 	Decision operator.Decision
 	// Finalizer is what `run` would do with the upstream's finalizer.
 	Finalizer operator.FinalizerAction
-	// Changes has each downstream of the config, in order, and then what is left over. An upstream that is being deleted has
-	// leftovers only.
+	// Changes has each downstream of the config, in order, and then what is left over. An upstream that is being deleted
+	// has leftovers only.
 	Changes []Change
 	// GuardCount is what the config's guard counts; zero without a guard.
 	GuardCount guard.Count

@@ -22,8 +22,9 @@ func IsHolder(s *operator.Settings, own operator.Owned) bool {
 	return decide.IsHolder(d.APIVersion, d.Kind)
 }
 
-// FindContents reads what the status records of downstreams that the config no longer has, if one of these objects or of left contains
-// others, or left is to be deleted with the upstream. What may not be read counts as what must be kept. What could not be read is among them too, with an error.
+// FindContents reads what the status records of downstreams that the config no longer has, if one of these objects or
+// of left contains others, or left is to be deleted with the upstream. What may not be read counts as what must be
+// kept. What could not be read is among them too, with an error.
 func (r *Reader) FindContents(ctx context.Context, left []operator.Owned) (found []operator.ForgottenObject, failed error) {
 	recorded := append(r.Pipeline.Forgotten(r.Upstream), r.Unrecorded()...)
 	holds := func(own operator.Owned) bool { return IsHolder(r.Pipeline.Settings, own) }
@@ -53,9 +54,10 @@ func (r *Reader) FindContents(ctx context.Context, left []operator.Owned) (found
 	return found, failed
 }
 
-// FindOthers lists, for each of left that contains others, what belongs to another upstream that may exist and would be deleted with it: the
-// first by name, so that what is reported of it stays the same. An upstream that the watch does not show may be left over, or a match condition
-// cannot be evaluated for it: it is read, or an object whose upstream was made to go by force would keep this one, and nothing would end that.
+// FindOthers lists, for each of left that contains others, what belongs to another upstream that may exist and would be
+// deleted with it: the first by name, so that what is reported of it stays the same. An upstream that the watch does
+// not show may be left over, or a match condition cannot be evaluated for it: it is read, or an object whose upstream
+// was made to go by force would keep this one, and nothing would end that.
 func (r *Reader) FindOthers(ctx context.Context, left []operator.Owned) (found []operator.OtherObject) {
 	type candidate struct {
 		operator.OtherObject

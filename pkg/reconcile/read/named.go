@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
-// FindNamedOwners finds out whether the other upstreams exist that owner annotations name: on the objects that the upstream wants, and
-// on those that a witness knows.
+// FindNamedOwners finds out whether the other upstreams exist that owner annotations name: on the objects that the
+// upstream wants, and on those that a witness knows.
 func (r *Reader) FindNamedOwners(ctx context.Context) {
 	named := map[types.UID]bool{}
 	find := func(live *drift.Live, known bool) {
@@ -42,9 +42,10 @@ func (r *Reader) FindNamedOwners(ctx context.Context) {
 	r.Memory.Notes.Get().DropMarks(func(uid types.UID) bool { return !named[uid] })
 }
 
-// FindNamed finds out whether the other upstream exists that the owner annotation of live names, by at most one request for each retry.
-// If live is not known to be ours, the annotation may be about another kind of upstream where another field manager applies it, and about
-// a row that a query lacks for a while. It returns false if the annotation names none.
+// FindNamed finds out whether the other upstream exists that the owner annotation of live names, by at most one request
+// for each retry. If live is not known to be ours, the annotation may be about another kind of upstream where another
+// field manager applies it, and about a row that a query lacks for a while. It returns false if the annotation names
+// none.
 func (r *Reader) FindNamed(ctx context.Context, live *drift.Live, known bool) bool {
 	at, uid, ok := marks.NamesOther(live, r.Upstream.GetUID())
 	if !ok || !known && (live.MarkTheirs || r.Pipeline.HasRows()) {
@@ -61,8 +62,8 @@ func (r *Reader) FindNamed(ctx context.Context, live *drift.Live, known bool) bo
 	return true
 }
 
-// MayExist reports whether there is an upstream with that name and uid, or that cannot be found out. What the cache does not show is
-// read: the watch may lag, or see only a part.
+// MayExist reports whether there is an upstream with that name and uid, or that cannot be found out. What the cache
+// does not show is read: the watch may lag, or see only a part.
 func (r *Reader) MayExist(ctx context.Context, at operator.Ref, uid types.UID) bool {
 	switch {
 	case r.Cache.UpstreamUID(at) == uid:

@@ -27,8 +27,8 @@ type Reader struct {
 	Lookup Kinds
 	// LiveOf views an object that a request returned.
 	LiveOf func(d *operator.Downstream, obj *unstructured.Unstructured) *drift.Live
-	// Fail records a failed request for an object, FailUpstream one for the upstream itself. FailureOf is the failure of what is done for a
-	// downstream and no single object of the desired state.
+	// Fail records a failed request for an object, FailUpstream one for the upstream itself. FailureOf is the failure of
+	// what is done for a downstream and no single object of the desired state.
 	Fail         func(o operator.Outcome, f apply.Failure)
 	FailUpstream func(doing string, err error)
 	FailureOf    func(downstream int) *operator.Failure
@@ -98,8 +98,8 @@ func (r *Reader) noteUnread(w memory.Witness) {
 	r.Unread = append(r.Unread, operator.Owned{Downstream: w.Downstream, Live: live})
 }
 
-// ReadForgotten reads an object that the status records and whose kind the config may not name any more; nil if there is none that is ours.
-// An object that never had a mark of this operator was not created by it, whatever is recorded.
+// ReadForgotten reads an object that the status records and whose kind the config may not name any more; nil if there
+// is none that is ours. An object that never had a mark of this operator was not created by it, whatever is recorded.
 func (r *Reader) ReadForgotten(ctx context.Context, recorded *status.Recorded) (t apply.Target, obj *unstructured.Unstructured, err error) {
 	if recorded.ObjectName == "" {
 		return t, nil, nil

@@ -12,9 +12,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
-// ReadRecorded reads the objects that are remembered and the cache does not have: a cache may lag, and what is missed here
-// is orphaned forever. Only an object with this upstream's owner mark is ours to clean up; one that someone else created under
-// the name has another uid.
+// ReadRecorded reads the objects that are remembered and the cache does not have: a cache may lag, and what is missed
+// here is orphaned forever. Only an object with this upstream's owner mark is ours to clean up; one that someone else
+// created under the name has another uid.
 func (r *Reader) ReadRecorded(ctx context.Context, known []operator.Owned) ([]operator.Owned, error) {
 	var more []operator.Owned
 	read := map[memory.Place]*drift.Live{}
@@ -37,8 +37,8 @@ func (r *Reader) ReadRecorded(ctx context.Context, known []operator.Owned) ([]op
 	return r.readMade(ctx, known, more, read)
 }
 
-// readMade adds what this process created, or tried to, and neither the cache nor the status shows; see placesToRead. read has what was just
-// read; nil for no object.
+// readMade adds what this process created, or tried to, and neither the cache nor the status shows; see placesToRead.
+// read has what was just read; nil for no object.
 func (r *Reader) readMade(ctx context.Context, known, more []operator.Owned, read map[memory.Place]*drift.Live) ([]operator.Owned, error) {
 	for _, m := range placesToRead(r) {
 		stands := func(o operator.Owned) bool {
@@ -68,8 +68,9 @@ func (r *Reader) readMade(ctx context.Context, known, more []operator.Owned, rea
 	return more, nil
 }
 
-// placesToRead are those where this process created an object, or tried to, and where no status records what was created, also those that
-// the config gives an upstream that goes: the watches do not show what was created under other labels or marks.
+// placesToRead are those where this process created an object, or tried to, and where no status records what was
+// created, also those that the config gives an upstream that goes: the watches do not show what was created under other
+// labels or marks.
 func placesToRead(r *Reader) []memory.Place {
 	notes, deleting := r.Memory.Notes.Get(), r.Upstream.GetDeletionTimestamp() != nil
 	places := slices.Clone(notes.Unconfirmed)
@@ -88,16 +89,18 @@ func placesToRead(r *Reader) []memory.Place {
 const formerMarks = "%s exists and seems to be this upstream's, under another field manager or owner annotation than conventions have: " +
 	"set conventions.previous to the names that it was created with, or delete the object; the finalizer stays until then"
 
-// hasFormerMarks reports whether an object at a target is probably the upstream's own, of a time when the config had another field manager or
-// owner annotation. Nothing proves it, so it is neither deleted nor released; but what becomes of it with the upstream must not be left open.
+// hasFormerMarks reports whether an object at a target is probably the upstream's own, of a time when the config had
+// another field manager or owner annotation. Nothing proves it, so it is neither deleted nor released; but what becomes
+// of it with the upstream must not be left open.
 func hasFormerMarks(r *Reader, downstream int, live *drift.Live) bool {
 	marked := marks.Marked(live, r.Upstream.GetUID()) && (live.Hash != "" || live.Managed)
 	return !live.Deleting && marks.IsOfFields(live.Hash) == r.Pipeline.Downstreams[downstream].OwnsFields() &&
 		(marked || marks.HasLostOwner(live) && r.Cascade() != operator.CascadeOrphan)
 }
 
-// FindUnserved fails the downstreams whose kind is not watched, unless the API server says that it has no objects: nothing can
-// find those that may exist, and what they may come after stays. Objects of a kind that it does not serve are gone.
+// FindUnserved fails the downstreams whose kind is not watched, unless the API server says that it has no objects:
+// nothing can find those that may exist, and what they may come after stays. Objects of a kind that it does not serve
+// are gone.
 func (r *Reader) FindUnserved(ctx context.Context) {
 	for i, d := range r.Pipeline.Downstreams {
 		if d.Kind.Missing == nil || r.FailureOf(i) != nil {

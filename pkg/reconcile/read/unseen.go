@@ -18,8 +18,9 @@ func (r *Reader) FindUnseen(ctx context.Context) bool {
 	return r.findMade(ctx) || found
 }
 
-// findRecorded is findUnseen for those that are remembered at a place that is not a target: the cache may lag, or they have lost the labels of
-// the watch, or their kind is not watched. What they come after stays, also while nobody knows what is wanted of them.
+// findRecorded is findUnseen for those that are remembered at a place that is not a target: the cache may lag, or they
+// have lost the labels of the watch, or their kind is not watched. What they come after stays, also while nobody knows
+// what is wanted of them.
 func (r *Reader) findRecorded(ctx context.Context) (found bool) {
 	for _, w := range r.Witnesses(r.Recorded()) {
 		if r.isKnown(w.UID) || r.Selected && r.IsTarget(w.Downstream, w.At) {
@@ -43,7 +44,8 @@ func (r *Reader) findRecorded(ctx context.Context) (found bool) {
 	return found
 }
 
-// findMade is findUnseen for what this process tried to create, and may have created although no response came: no status need record it.
+// findMade is findUnseen for what this process tried to create, and may have created although no response came: no
+// status need record it.
 func (r *Reader) findMade(ctx context.Context) (found bool) {
 	if r.Selected {
 		return r.findMadeBefore(ctx)
@@ -87,8 +89,8 @@ func (r *Reader) isKnown(uid types.UID) bool {
 	return r.Memory.IsNotOurs(uid, r.Began) || slices.ContainsFunc(r.Memory.Terminating(), isIt) || slices.ContainsFunc(r.Unseen, func(own operator.Owned) bool { return own.Live.UID == uid })
 }
 
-// CheckTerminating reads the terminating objects that the cache has not shown for a while: the watch may have shown their end before the
-// response came, or they have lost its labels.
+// CheckTerminating reads the terminating objects that the cache has not shown for a while: the watch may have shown
+// their end before the response came, or they have lost its labels.
 func (r *Reader) CheckTerminating(ctx context.Context) {
 	for _, u := range r.UnshownTerminating() {
 		if r.Began.Before(u.Until) {

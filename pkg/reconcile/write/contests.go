@@ -32,8 +32,8 @@ func statusDigest(s *operator.Settings, want map[string]any) string {
 	return string(sum[:])
 }
 
-// CauseOf is the digest of what the status follows from, without what its write changes. Messages are left out: they may quote
-// the status.
+// CauseOf is the digest of what the status follows from, without what its write changes. Messages are left out: they
+// may quote the status.
 func (w *Writer) CauseOf(results []operator.Result, leftovers []operator.Outcome) canonical.Sum {
 	others := canonical.Digest(report.OthersStatus(w.Pipeline.Settings, w.Upstream))
 	because := w.Memory.Cause()

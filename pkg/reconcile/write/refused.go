@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 )
 
-// maxStatusWrites is how often one reconciliation writes the status: whole, twice without what the API server names, and last
-// without anything that an author of the upstream can choose.
+// maxStatusWrites is how often one reconciliation writes the status: whole, twice without what the API server names,
+// and last without anything that an author of the upstream can choose.
 const maxStatusWrites = 4
 
 // withoutRefused leaves out of a report what is known to be refused.
@@ -26,8 +26,8 @@ func (w *Writer) withoutRefused(wanted report.Report) report.Report {
 	return report.WithoutRefused(w.Pipeline.Settings, wanted, w.Upstream, refused.Fields)
 }
 
-// writeStorable writes the status and, if the API server refuses it, again without what cannot be stored. It returns what was
-// written; no object if the status contains it already.
+// writeStorable writes the status and, if the API server refuses it, again without what cannot be stored. It returns
+// what was written; no object if the status contains it already.
 func (w *Writer) writeStorable(ctx context.Context, wanted report.Report) (report.Report, *unstructured.Unstructured, error) {
 	definition, denied := w.Unstorable.definition(w.Ref), false
 	resp, err := w.replaceStatus(ctx, wanted)
@@ -59,8 +59,8 @@ func (w *Writer) logRefused(f apply.Failure) {
 	logging.Warn(w.Log, "the status was refused: writing it without the values that cannot be stored", "upstream", w.Ref.String(), "reason", f.Reason, "message", f.Message)
 }
 
-// rememberRefused remembers what was refused by that definition, so that it is not tried in each reconciliation. What admission
-// denied is tried again later: nothing shows when a policy or webhook changes.
+// rememberRefused remembers what was refused by that definition, so that it is not tried in each reconciliation. What
+// admission denied is tried again later: nothing shows when a policy or webhook changes.
 func (w *Writer) rememberRefused(refused report.RefusedFields, definition int, denied bool) {
 	if denied {
 		refused, w.HasFailed = report.RefusedFields{}, true

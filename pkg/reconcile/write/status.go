@@ -19,9 +19,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// WriteReport writes the upstream's status if it changes. It returns the report without the values that cannot be stored, and
-// whether the status contained all of it before. cause is the digest of what it follows from, without what this write itself
-// changes.
+// WriteReport writes the upstream's status if it changes. It returns the report without the values that cannot be
+// stored, and whether the status contained all of it before. cause is the digest of what it follows from, without what
+// this write itself changes.
 func (w *Writer) WriteReport(ctx context.Context, report report.Report, cause func() canonical.Sum) (report.Report, bool) {
 	w.logDropped(report)
 	report = w.withoutRefused(report)
@@ -79,8 +79,8 @@ func (w *Writer) NeedsWrite(report report.Report) bool {
 	return report.Status != nil && (report.Changed || w.previousInStatus())
 }
 
-// statusMustWait reports whether the status must not be written yet, because the cached upstream is older than what another
-// process recorded in it.
+// statusMustWait reports whether the status must not be written yet, because the cached upstream is older than what
+// another process recorded in it.
 func (w *Writer) statusMustWait(ctx context.Context) bool {
 	after, err := w.EnsureLatest(ctx)
 	if err != nil {
@@ -140,8 +140,9 @@ func (w *Writer) writeStatus(ctx context.Context, want map[string]any) (*unstruc
 	return w.API.PatchStatus(ctx, t, up.HasStatus, w.Upstream.GetResourceVersion(), w.Upstream.GetUID(), want)
 }
 
-// removeConditions removes the conditions that want has no more, if an apply without them was refused and they are there: another manager that
-// has applied some of their fields, as an operator that has selected the upstream before, leaves the rest of them invalid.
+// removeConditions removes the conditions that want has no more, if an apply without them was refused and they are
+// there: another manager that has applied some of their fields, as an operator that has selected the upstream before,
+// leaves the rest of them invalid.
 func (w *Writer) removeConditions(ctx context.Context, want map[string]any, refused error) bool {
 	kept, drops := report.KeptConditions(w.Upstream, want)
 	if refused == nil || !drops || act.Classify(refused, w.Pipeline.UpstreamWords).Reason != apply.ReasonRejected {
@@ -167,8 +168,9 @@ func (w *Writer) ReportFailure(doing string, err error) apply.Failure {
 	return f
 }
 
-// withdrawStatus removes what the previous field manager has in the upstream's status, after ours was written: otherwise its
-// conditions would stay forever. With mode Observe the previous manager may still be at work, and its status stays.
+// withdrawStatus removes what the previous field manager has in the upstream's status, after ours was written:
+// otherwise its conditions would stay forever. With mode Observe the previous manager may still be at work, and its
+// status stays.
 func (w *Writer) withdrawStatus(ctx context.Context, t apply.Target, written *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	previous := marks.PreviousManager(w.Pipeline.Settings)
 	if previous == "" || w.Pipeline.Observing() {
@@ -179,8 +181,8 @@ func (w *Writer) withdrawStatus(ctx context.Context, t apply.Target, written *un
 	return out, err
 }
 
-// previousInStatus reports whether the watch has shown that the previous field manager applied to the status and this was not
-// withdrawn yet: ours has not written the status, or a process died before it withdrew the previous one.
+// previousInStatus reports whether the watch has shown that the previous field manager applied to the status and this
+// was not withdrawn yet: ours has not written the status, or a process died before it withdrew the previous one.
 func (w *Writer) previousInStatus() bool {
 	previous := marks.PreviousManager(w.Pipeline.Settings)
 	return previous != "" && w.Cache.HasApplied(w.Ref, previous) && !w.Memory.Steps.IsWithdrawn && !w.Pipeline.Observing() &&

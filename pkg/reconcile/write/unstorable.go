@@ -6,8 +6,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// Unstorable are the upstreams for which values of status.fields are left out, because the API server refused them by the
-// current definition of their kind. With another definition they are tried again.
+// Unstorable are the upstreams for which values of status.fields are left out, because the API server refused them by
+// the current definition of their kind. With another definition they are tried again.
 type Unstorable struct {
 	dropped     sync.Once // has logged which status fields the kind cannot store
 	mu          sync.Mutex
@@ -50,8 +50,8 @@ func (r *Unstorable) Forget(ref operator.Ref) {
 	delete(r.upstreams, ref)
 }
 
-// Expire records that the definition may have changed, and returns the upstreams to reconcile; namespace is that of the watch
-// that showed it.
+// Expire records that the definition may have changed, and returns the upstreams to reconcile; namespace is that of the
+// watch that showed it.
 func (r *Unstorable) Expire(namespace string) (refs []operator.Ref) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

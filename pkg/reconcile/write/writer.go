@@ -18,7 +18,8 @@ import (
 type Writer struct {
 	*read.Reader
 	Session
-	// EnsureLatest is called before the first write for an upstream that may be stale, which must wait for what it returns.
+	// EnsureLatest is called before the first write for an upstream that may be stale, which must wait for what it
+	// returns.
 	EnsureLatest func(ctx context.Context) (time.Duration, error)
 	// OnReport is called with the report that the status is to contain, and BeforeFinalizer before the finalizer is added.
 	OnReport        func(report.Report)

@@ -14,8 +14,8 @@ import (
 )
 
 // Documents holds what the author of a template has written, and what is known of the holes in it, to the schema of the
-// downstream's kind. It looks at the document of each path through the template's conditions: something is wrong only if it
-// is wrong on every path that prints it.
+// downstream's kind. It looks at the document of each path through the template's conditions: something is wrong only
+// if it is wrong on every path that prints it.
 type Documents struct {
 	kind       kinds.Kind
 	ownsFields bool // others made the object

@@ -42,8 +42,8 @@ func takesMissing(cmd *template.CommandNode) bool {
 	return name != "include" && functions.TakesNull(name)
 }
 
-// callOf is the shape of what a function gives for arguments, of which the last may be piped in. Of the functions only those are followed
-// that give one of their arguments.
+// callOf is the shape of what a function gives for arguments, of which the last may be piped in. Of the functions only
+// those are followed that give one of their arguments.
 func (w *walk) callOf(cmd *template.CommandNode, name string, args []shape) shape {
 	switch {
 	case name == "omitempty" && len(args) == 1:

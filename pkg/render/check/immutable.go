@@ -67,7 +67,8 @@ func mayChange(field []string, s *spec.Schema) bool {
 
 var unessential = regexp.MustCompile(`[\s?()]`)
 
-// forbidsChange reports whether a rule of a schema compares itself, or what leads to a field below it, with the old value.
+// forbidsChange reports whether a rule of a schema compares itself, or what leads to a field below it, with the old
+// value.
 func forbidsChange(s *spec.Schema, below []string) bool {
 	var rules []struct{ Rule string }
 	if text, err := json.Marshal(s.Extensions["x-kubernetes-validations"]); err != nil || json.Unmarshal(text, &rules) != nil {

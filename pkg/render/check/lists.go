@@ -66,7 +66,8 @@ func (m *writtenMap) join(other *writtenMap) {
 	}
 }
 
-// requiring is the schema of a map in an object of others: they set the required fields, except those that say which item it is.
+// requiring is the schema of a map in an object of others: they set the required fields, except those that say which
+// item it is.
 func requiring(schema *spec.Schema, names []string) *spec.Schema {
 	if schema = kinds.PlainSchema(schema); schema == nil || len(schema.Required) == 0 {
 		return schema

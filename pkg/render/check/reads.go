@@ -2,8 +2,8 @@ package check
 
 import "slices"
 
-// Read is a field of the upstream that is read, lists taking no step. Whole: with everything below it; else, only whether it is there,
-// or what other reads name.
+// Read is a field of the upstream that is read, lists taking no step. Whole: with everything below it; else, only
+// whether it is there, or what other reads name.
 type Read struct {
 	Path  []string
 	Whole bool

@@ -47,7 +47,8 @@ func nearest(name string, s *spec.Schema) string {
 	return ""
 }
 
-// mayHave reports whether an object of a schema may have a field, declared or not. What has no schema, or one without fields, may.
+// mayHave reports whether an object of a schema may have a field, declared or not. What has no schema, or one without
+// fields, may.
 func mayHave(s *spec.Schema, name string) bool {
 	if _, declared := properties(s)[name]; declared || len(properties(s)) == 0 || storesAnything(s) {
 		return true

@@ -10,8 +10,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// StatusField holds a field of status.fields to the schema of its kind: the path has to be declared, or nothing is stored (Unsure), and the
-// value, whose schema is result, has to be of the declared type. It returns nil if nothing is wrong, or known.
+// StatusField holds a field of status.fields to the schema of its kind: the path has to be declared, or nothing is
+// stored (Unsure), and the value, whose schema is result, has to be of the declared type. It returns nil if nothing is
+// wrong, or known.
 func StatusField(kind kinds.Kind, path fieldpath.Path, result *spec.Schema) *Finding {
 	s := kind.Schema
 	if s == nil || len(path) == 0 {

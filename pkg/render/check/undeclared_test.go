@@ -153,7 +153,8 @@ func TestUndeclaredOfObjects(t *testing.T) {
 	}
 }
 
-// TestUndeclaredOptional: rendering always fails without a field that the schema lacks, unless the template can do without it.
+// TestUndeclaredOptional: rendering always fails without a field that the schema lacks, unless the template can do
+// without it.
 func TestUndeclaredOptional(t *testing.T) {
 	object := func(properties map[string]spec.Schema) spec.Schema {
 		return spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: properties}}

@@ -16,7 +16,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// unknownField is what is wrong with the name of a field; nil if an object of the schema may have it. owner is the object.
+// unknownField is what is wrong with the name of a field; nil if an object of the schema may have it. owner is the
+// object.
 func unknownField(s *spec.Schema, name, owner string) *Finding {
 	if mayHave(s, name) || len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) > 0 && len(s.Type) == 0 {
 		return nil

@@ -17,7 +17,8 @@ type Walked struct {
 	// Reads are what is read of the upstream, and Variables the config's variables that are.
 	Reads     []Read
 	Variables []string
-	// Findings are fields that no schema has, and calls that their values never fit. Unsure means that the template may work without.
+	// Findings are fields that no schema has, and calls that their values never fit. Unsure means that the template may
+	// work without.
 	Findings []Finding
 	printed  map[place]*printed
 }
@@ -150,7 +151,8 @@ func (w *walk) action(n *template.ActionNode, in scope) {
 	p.reads, p.variables = append(p.reads, w.Reads[reads:]...), append(p.variables, w.Variables[variables:]...)
 }
 
-// withoutLayout is a pipeline without the functions at its end that print a value as YAML or JSON: the hole gives the value.
+// withoutLayout is a pipeline without the functions at its end that print a value as YAML or JSON: the hole gives the
+// value.
 func withoutLayout(p *template.PipeNode) *template.PipeNode {
 	if len(p.Decl) > 0 {
 		return p

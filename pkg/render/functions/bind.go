@@ -31,8 +31,8 @@ func more[A, B, R any](f func(*values.Budget, A, ...B) (R, error)) binding {
 	return func(at **values.Budget) any { return func(a A, b ...B) (R, error) { return f(*at, a, b...) } }
 }
 
-// counting makes a function count what it reads, twice, since libraries copy, and what it makes. The most common type does without
-// reflection.
+// counting makes a function count what it reads, twice, since libraries copy, and what it makes. The most common type
+// does without reflection.
 func counting(f any) binding {
 	if of, ok := f.(func(string) string); ok {
 		return func(at **values.Budget) any {
@@ -47,7 +47,8 @@ func counting(f any) binding {
 	return wrapped(f, func(reflect.Value) {})
 }
 
-// numbers is counting for a function that must not be given a map or a list: the library would print it into an error that is discarded.
+// numbers is counting for a function that must not be given a map or a list: the library would print it into an error
+// that is discarded.
 func numbers(f any) binding {
 	return wrapped(f, func(arg reflect.Value) {
 		if values.IsStructure(arg.Interface()) {
@@ -56,7 +57,8 @@ func numbers(f any) binding {
 	})
 }
 
-// wrapped returns a function that checks each of its arguments, and counts. text/template turns a panic into an error of the call.
+// wrapped returns a function that checks each of its arguments, and counts. text/template turns a panic into an error
+// of the call.
 func wrapped(f any, check func(arg reflect.Value)) binding {
 	called := reflect.ValueOf(f)
 	last := called.Type().NumIn() - 1

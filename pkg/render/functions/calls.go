@@ -58,8 +58,8 @@ func Result(name string) reflect.Type {
 	return nil
 }
 
-// ResultType returns the schema type of the results of a function: string, integer, number or boolean; "" if it is not always the
-// same.
+// ResultType returns the schema type of the results of a function: string, integer, number or boolean; "" if it is not
+// always the same.
 func ResultType(name string) string {
 	t := Result(name)
 	if t == nil {
@@ -88,8 +88,8 @@ func MayBeNull(name string) bool {
 	return t == nil || t.Kind() == reflect.Pointer
 }
 
-// nullArguments says which arguments of a function may be null. Any other null is an error with the name of the argument: sprig
-// would print nothing, or <nil>.
+// nullArguments says which arguments of a function may be null. Any other null is an error with the name of the
+// argument: sprig would print nothing, or <nil>.
 var nullArguments = map[string]func(i, n int) bool{
 	"default": anyArgument, "coalesce": anyArgument, "omitempty": anyArgument, "empty": anyArgument,
 	"all": anyArgument, "any": anyArgument, "and": anyArgument, "or": anyArgument, "not": anyArgument,
@@ -111,7 +111,8 @@ func from(first int) func(i, n int) bool {
 	return func(i, _ int) bool { return i >= first }
 }
 
-// ArgumentTakesNull reports whether argument i of n may be null. It returns true if name is empty: that is not a function.
+// ArgumentTakesNull reports whether argument i of n may be null. It returns true if name is empty: that is not a
+// function.
 func ArgumentTakesNull(name string, i, n int) bool {
 	if name == "" {
 		return true

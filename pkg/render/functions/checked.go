@@ -8,8 +8,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
-// A single call of these functions could make much of little, or take long: they look at their arguments first, and take from the
-// Budget what the result will be.
+// A single call of these functions could make much of little, or take long: they look at their arguments first, and
+// take from the Budget what the result will be.
 
 func repeat(b *values.Budget, n any, text string) (string, error) {
 	times, err := count(n)

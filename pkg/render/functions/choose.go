@@ -17,8 +17,8 @@ func fromBase64(text string) (string, error) {
 	return string(raw), nil
 }
 
-// defaultTo returns value, or d if value is missing, null, "", [] or {}. Zero and false are values: sprig's function would turn
-// `replicas: 0` into 1.
+// defaultTo returns value, or d if value is missing, null, "", [] or {}. Zero and false are values: sprig's function
+// would turn `replicas: 0` into 1.
 func defaultTo(d any, value ...any) any {
 	if len(value) == 0 || values.IsEmpty(value[0]) {
 		return d

@@ -6,8 +6,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
-// deepEqual compares values recursively. Integers of all types are comparable, so that the 80 of a template equals the 80 of an
-// upstream.
+// deepEqual compares values recursively. Integers of all types are comparable, so that the 80 of a template equals the
+// 80 of an upstream.
 func deepEqual(budget *values.Budget, a, b any) (bool, error) {
 	if err := budget.Work(1); err != nil {
 		return false, err

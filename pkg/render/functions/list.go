@@ -24,12 +24,13 @@ const (
 	counted = `lower upper title contains nospace snakecase camelcase kebabcase regexQuoteMeta base dir clean ext urlParse
 		sha1sum sha256sum sha512sum b64enc
 		rest mustRest initial mustInitial reverse mustReverse compact mustCompact pick omit`
-	// numeric has functions of sprig that compute with numbers, or read them: they refuse maps and lists, which are 0 there.
+	// numeric has functions of sprig that compute with numbers, or read them: they refuse maps and lists, which are 0
+	// there.
 	numeric = `atoi int int64 float64 toDecimal add add1 sub div mod mul addf add1f subf divf mulf max min maxf minf ceil floor round`
 )
 
-// own are functions of ours: those of sprig whose result is not sorted, which change their argument, print an error into the document,
-// replace zero by a default, or could make much of little; and toYaml.
+// own are functions of ours: those of sprig whose result is not sorted, which change their argument, print an error
+// into the document, replace zero by a default, or could make much of little; and toYaml.
 var own = map[string]binding{
 	"default": plain(defaultTo), "coalesce": plain(coalesce), "required": plain(required), "fail": plain(fail), "dig": plain(dig),
 	"slice": plain(slice), "mustSlice": plain(slice),
@@ -79,8 +80,8 @@ var list = func() map[string]binding {
 	return out
 }()
 
-// Bind returns a function as an execution calls it, with the Budget that is at the pointer when it is called. It returns nil for a
-// function of text/template or of an execution, and for one that does not exist.
+// Bind returns a function as an execution calls it, with the Budget that is at the pointer when it is called. It
+// returns nil for a function of text/template or of an execution, and for one that does not exist.
 func Bind(name string, at **values.Budget) any {
 	if bind := list[name]; bind != nil {
 		return bind(at)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestEveryFunctionHasOneGroup: a function of sprig is on the list or refused, and each function is in one group. A new version of sprig
-// adds none, and takes none away.
+// TestEveryFunctionHasOneGroup: a function of sprig is on the list or refused, and each function is in one group. A new
+// version of sprig adds none, and takes none away.
 func TestEveryFunctionHasOneGroup(t *testing.T) {
 	groups := map[string][]string{"own": slices.Collect(maps.Keys(own))}
 	for name, group := range map[string]string{"textTemplate": textTemplate, "light": light, "counted": counted, "numeric": numeric} {
@@ -54,7 +54,8 @@ func TestCallsAreKnown(t *testing.T) {
 	}
 }
 
-// TestPageListsFunctions: docs/templates.md lists each function, but for those with must before a name that is there too.
+// TestPageListsFunctions: docs/templates.md lists each function, but for those with must before a name that is there
+// too.
 func TestPageListsFunctions(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/templates.md")
 	if err != nil {

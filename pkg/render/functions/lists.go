@@ -138,8 +138,8 @@ func identity(b *values.Budget, v any) (any, error) {
 	return values.Copy(b, v)
 }
 
-// slice is sprig's, but the slice of an empty list is an empty list, not null. The library would print a list that is an index into its
-// error.
+// slice is sprig's, but the slice of an empty list is an empty list, not null. The library would print a list that is
+// an index into its error.
 func slice(list any, indices ...any) (any, error) {
 	for _, i := range indices {
 		if values.IsStructure(i) {

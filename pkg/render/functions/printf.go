@@ -31,8 +31,8 @@ var (
 	escaping = regexp.MustCompile(`%[^a-zA-Z%]*[qxXU]`)
 )
 
-// formatted returns the most bytes of a format's result. A width and a precision make up to a million each. A verb can name an
-// argument ([1]), so that each may print the longest.
+// formatted returns the most bytes of a format's result. A width and a precision make up to a million each. A verb can
+// name an argument ([1]), so that each may print the longest.
 func formatted(format string, args []any) int {
 	const widest = 2_000_000
 	verbs, longest, all := strings.Count(format, "%"), 0, 0
@@ -61,8 +61,8 @@ func hasPrintError(format string, args []any) bool {
 	return strings.Contains(fmt.Sprintf(strings.ReplaceAll(format, "%%", ""), harmless...), "%!")
 }
 
-// FitsVerbs reports whether printf takes values of these schema types with a format. A type that is not string, integer or boolean is
-// one of which nothing is known, and fits.
+// FitsVerbs reports whether printf takes values of these schema types with a format. A type that is not string, integer
+// or boolean is one of which nothing is known, and fits.
 func FitsVerbs(format string, types []string) bool {
 	samples := make([]any, len(types))
 	for i, t := range types {

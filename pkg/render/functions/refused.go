@@ -6,8 +6,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// refused are functions of Helm or sprig that templates cannot use, with the reason and an alternative. Two renderings of one
-// upstream must be equal, otherwise every rendering would be a change.
+// refused are functions of Helm or sprig that templates cannot use, with the reason and an alternative. Two renderings
+// of one upstream must be equal, otherwise every rendering would be a change.
 var refused = func() map[string][2]string {
 	out := map[string][2]string{
 		"tpl":             {"values are never executed", "write the template out, or choose with `if`"},

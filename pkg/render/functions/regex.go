@@ -8,8 +8,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
-// A regular expression may come from an upstream. In Go, matching takes time in proportion to the text and to the number of
-// instructions of the expression; a{1000} has a thousand.
+// A regular expression may come from an upstream. In Go, matching takes time in proportion to the text and to the
+// number of instructions of the expression; a{1000} has a thousand.
 const (
 	maxPattern      = 4 << 10
 	maxInstructions = 10_000
@@ -120,8 +120,8 @@ func regexReplaceAll(b *values.Budget, expr, text, to string) (string, error) {
 	return replaced(b, expr, text, to, (*regexp.Regexp).ReplaceAllString)
 }
 
-// replaced replaces the matches. Each $ may refer to a match, and all matches together are no longer than the text, so n of them make at
-// most n times the text.
+// replaced replaces the matches. Each $ may refer to a match, and all matches together are no longer than the text, so
+// n of them make at most n times the text.
 func replaced(b *values.Budget, expr, text, to string, replace func(re *regexp.Regexp, text, to string) string) (string, error) {
 	re, err := regex(b, expr, text, 3)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
-// texts returns the texts of scalars, and their total length. A map or list is an error, because Go would print map[k:v].
+// texts returns the texts of scalars, and their total length. A map or list is an error, because Go would print
+// map[k:v].
 func texts(b *values.Budget, scalars []any) (list []string, length int, err error) {
 	if err := b.Items(len(scalars), 24); err != nil {
 		return nil, 0, err

@@ -44,7 +44,8 @@ type Action struct {
 type Found struct {
 	// Holes are in the order of the template.
 	Holes []Hole
-	// Fields are near the root of the document, outside lists. A field with several possible values is there once for each.
+	// Fields are near the root of the document, outside lists. A field with several possible values is there once for
+	// each.
 	Fields []Field
 	// Documents are those of the paths that were probed.
 	Documents []*Document
@@ -63,8 +64,8 @@ type search struct {
 	written  fieldCount
 }
 
-// Find prints the skeletons of paths through the template's conditions: those that reach each block, up to maxProbes. It sets InText of
-// the sites.
+// Find prints the skeletons of paths through the template's conditions: those that reach each block, up to maxProbes.
+// It sets InText of the sites.
 func Find(source *Source) Found {
 	s := &search{Source: source, sights: make([]holeUse, len(source.Sites)), written: fieldCount{seen: map[string]int{}}}
 	for _, name := range values.SortedKeys(s.Trees) {
@@ -180,7 +181,8 @@ func (s *search) listHoles() {
 	}
 }
 
-// isPrintedOnce reports whether a template is printed at one place only, so that each of its holes has one place in the document.
+// isPrintedOnce reports whether a template is printed at one place only, so that each of its holes has one place in the
+// document.
 func (s *search) isPrintedOnce(name string) bool {
 	for range s.Trees {
 		if name == parsing.Main {

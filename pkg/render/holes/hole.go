@@ -16,8 +16,8 @@ type Hole struct {
 	// Path is where the hole is in the document, ".spec.replicas" or ".spec.containers[].image", or "" if unknown, as in a
 	// comment. If a hole has several paths, it is one of them.
 	Path string
-	// Structure means that a map or list of the upstream can enter here: the hole is a whole value, or prints entries or items
-	// with toYaml. If it is false, no path through the template lets a map or list in.
+	// Structure means that a map or list of the upstream can enter here: the hole is a whole value, or prints entries or
+	// items with toYaml. If it is false, no path through the template lets a map or list in.
 	Structure bool
 	// Key means that the hole is a key or part of one.
 	Key bool

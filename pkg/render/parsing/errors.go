@@ -9,8 +9,8 @@ import (
 
 // Error is one problem in a template, or in rendering it for an upstream.
 type Error struct {
-	// Line and Column are the position in the template, from 1; 0 if unknown. Column counts bytes. Lines of the helpers follow
-	// those of the template.
+	// Line and Column are the position in the template, from 1; 0 if unknown. Column counts bytes. Lines of the helpers
+	// follow those of the template.
 	Line, Column int
 	// Problem says what is wrong, with the field or value: ".spec.tag is not set".
 	Problem string

@@ -7,8 +7,8 @@ import (
 	"text/template/parse"
 )
 
-// Prefix matches the start of an error of text/template: "template: NAME:LINE:" or "template: NAME:LINE:COLUMN:". Only the
-// position is used.
+// Prefix matches the start of an error of text/template: "template: NAME:LINE:" or "template: NAME:LINE:COLUMN:". Only
+// the position is used.
 var Prefix = regexp.MustCompile(`^template: (?:[^\n]*?):(\d+)(?::(\d+))?: `)
 
 // parseBegan matches the end of an error in an action of several lines; it has the first line of the action.
@@ -51,8 +51,8 @@ func (d Delimiters) lacksEnd(text string) bool {
 	return false
 }
 
-// syntaxFixes are fixes for errors of text/template, by the start of the error. They are added to its text: an error that is
-// not here is reported without a fix. LEFT and RIGHT are replaced by the delimiters.
+// syntaxFixes are fixes for errors of text/template, by the start of the error. They are added to its text: an error
+// that is not here is reported without a fix. LEFT and RIGHT are replaced by the delimiters.
 var syntaxFixes = []struct{ complaint, fix string }{
 	{"bad character U+002F '/'", "a key that is not a plain word is read by `index`: index .metadata.labels \"example.com/team\""},
 	{"bad character U+002D '-'", "a key that is not a plain word is read by `index`: index .metadata.labels \"my-team\""},

@@ -14,8 +14,8 @@ const Main = ""
 // DownstreamKey returns the key of a downstream among the inputs. No input can have such a name.
 func DownstreamKey(name string) string { return "downstreams." + name }
 
-// Joined returns a template followed by the helpers. Positions and lines count through both: the first line of the helpers
-// comes after the last line of the template.
+// Joined returns a template followed by the helpers. Positions and lines count through both: the first line of the
+// helpers comes after the last line of the template.
 func Joined(text, helpers string) string {
 	if helpers == "" {
 		return text
@@ -34,8 +34,8 @@ func (d Delimiters) WithDefaults() Delimiters {
 	return Delimiters{Left: cmp.Or(d.Left, "{{"), Right: cmp.Or(d.Right, "}}")}
 }
 
-// Trees parses a template and the helpers, without checking the functions that they call. The tree named Main is the template;
-// the others are define blocks. It returns the names of the helpers, too, or an *Error.
+// Trees parses a template and the helpers, without checking the functions that they call. The tree named Main is the
+// template; the others are define blocks. It returns the names of the helpers, too, or an *Error.
 func Trees(text, helpers string, d Delimiters) (trees map[string]*parse.Tree, isHelper map[string]bool, err error) {
 	trees, isHelper = map[string]*parse.Tree{}, map[string]bool{}
 	if helpers != "" {

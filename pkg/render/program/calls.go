@@ -2,8 +2,8 @@ package program
 
 import "github.com/corollary-dev/corollary/pkg/render/parsing"
 
-// Names of the functions that the compiler adds to the parse tree. A template cannot call them: they are unknown when its text
-// is parsed.
+// Names of the functions that the compiler adds to the parse tree. A template cannot call them: they are unknown when
+// its text is parsed.
 const (
 	// FnGet reads fields. The number of a site follows it and the next ones.
 	FnGet = "_get"

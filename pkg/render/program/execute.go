@@ -12,9 +12,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
-// Execute renders the document for d. It returns a *parsing.Error with a line of the template, for example for a value that is not
-// set, a document that is not a mapping, a duplicate key, or an exceeded limit. The document shares no memory with d. Integers
-// become int64; a float64 stays one.
+// Execute renders the document for d. It returns a *parsing.Error with a line of the template, for example for a value
+// that is not set, a document that is not a mapping, a duplicate key, or an exceeded limit. The document shares no
+// memory with d. Integers become int64; a float64 stays one.
 func (t *Template) Execute(d Data) (doc map[string]any, err error) {
 	r := t.runs.Get().(*run)
 	defer r.end(&err)
@@ -33,8 +33,8 @@ func (t *Template) Execute(d Data) (doc map[string]any, err error) {
 	return doc, nil
 }
 
-// ExecuteText renders a template for a text. A hole prints what it would print inside a scalar: a missing value and a map or list are
-// errors.
+// ExecuteText renders a template for a text. A hole prints what it would print inside a scalar: a missing value and a
+// map or list are errors.
 func (t *Template) ExecuteText(d Data) (text string, err error) {
 	r := t.runs.Get().(*run)
 	defer r.end(&err)
@@ -99,8 +99,8 @@ func (r *run) document() (map[string]any, error) {
 	return doc, nil
 }
 
-// locate translates an error of a skeleton to the template. It executes the template again with the rest of the budget and
-// records the source of each piece, so that only failing renderings pay for this.
+// locate translates an error of a skeleton to the template. It executes the template again with the rest of the budget
+// and records the source of each piece, so that only failing renderings pay for this.
 func (r *run) locate(d Data, s *skeleton.Error) error {
 	out := &parsing.Error{Problem: s.Problem, Fix: s.Fix, Kind: s.WithoutValues()}
 	if s.Record >= 0 && s.Record < len(r.Records) {

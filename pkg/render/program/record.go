@@ -29,8 +29,8 @@ func (r *run) put(id int, base any) *nothing {
 // holeBytes is the memory for a printed hole: its record and its placeholder, in buffers that grow by copying.
 const holeBytes = 160
 
-// hole records the value of a hole and returns its placeholder, for the layout functions that follow in the pipeline. Plain
-// text gets a placeholder for each of its lines.
+// hole records the value of a hole and returns its placeholder, for the layout functions that follow in the pipeline.
+// Plain text gets a placeholder for each of its lines.
 func (r *run) hole(id int, base any) (layoutText, error) {
 	s := &r.t.Sites[id]
 	v, err := r.read(s, base)
@@ -72,8 +72,8 @@ func (r *run) lines(id int, v any) (layoutText, error) {
 	return layoutText(out), nil
 }
 
-// kindOf chooses the kind of placeholder of a hole. At the start of a line, toYaml prints the entries of a map or the items of
-// a list.
+// kindOf chooses the kind of placeholder of a hole. At the start of a line, toYaml prints the entries of a map or the
+// items of a list.
 func (r *run) kindOf(s *Site, v any) byte {
 	if s.Mode != ModeYAML || !s.NewLine && !r.AtLineStart() {
 		return skeleton.KindValue

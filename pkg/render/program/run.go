@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
-// run is one execution of a template: its data, the skeleton it prints and the values it records. Runs are pooled, because
-// binding functions to a text/template takes longer than executing one.
+// run is one execution of a template: its data, the skeleton it prints and the values it records. Runs are pooled,
+// because binding functions to a text/template takes longer than executing one.
 type run struct {
 	skeleton.Output
 	budget *values.Budget
@@ -69,8 +69,8 @@ func (r *run) start(d Data) {
 	r.budget.Begin()
 }
 
-// end returns the run to the pool without values of the upstream. It turns a panic into an error of the execution; that run is
-// not used again.
+// end returns the run to the pool without values of the upstream. It turns a panic into an error of the execution; that
+// run is not used again.
 func (r *run) end(err *error) {
 	if p := recover(); p != nil {
 		*err = &parsing.Error{Problem: fmt.Sprintf("internal error (recovered from a panic): %v", p),
@@ -140,9 +140,9 @@ func (r *run) need(id int, base any) (any, error) {
 	return v, err
 }
 
-// nothing is the result of functions that are called for their effect. text/template calls by reflection, where only a nil
-// pointer costs no allocation; so these functions report errors by a panic, which text/template turns into an error of the
-// call.
+// nothing is the result of functions that are called for their effect. text/template calls by reflection, where only a
+// nil pointer costs no allocation; so these functions report errors by a panic, which text/template turns into an error
+// of the call.
 type nothing struct{}
 
 func must(err error) *nothing {

@@ -12,7 +12,8 @@ import (
 // Template is a compiled template. Once compiled, it is immutable and safe for concurrent use.
 type Template struct {
 	*parsing.Position
-	// Trees are the parse trees by name, rewritten so that actions that print record their values; parsing.Main is the template.
+	// Trees are the parse trees by name, rewritten so that actions that print record their values; parsing.Main is the
+	// template.
 	Trees map[string]*parse.Tree
 	// Functions are the functions that the trees call, except Calls.
 	Functions []string
@@ -30,7 +31,8 @@ type Template struct {
 // cacheBytes limits the parsed skeletons that a template keeps between executions.
 const cacheBytes = 1 << 20
 
-// Call is a function added by the compiler that is bound to a site: Name is what the trees call, Function one of those with a site.
+// Call is a function added by the compiler that is bound to a site: Name is what the trees call, Function one of those
+// with a site.
 type Call struct {
 	Name, Function string
 	Site           int
@@ -50,8 +52,8 @@ type Data struct {
 	Upstream map[string]any
 	// Params are the values of `param NAME`.
 	Params map[string]any
-	// Inputs are the values of `input NAME` and, by parsing.DownstreamKey, of `downstream NAME`. A nil value is an optional input that
-	// is missing, a []any is a list.
+	// Inputs are the values of `input NAME` and, by parsing.DownstreamKey, of `downstream NAME`. A nil value is an
+	// optional input that is missing, a []any is a list.
 	Inputs map[string]any
 	// Variables returns the value of `variable NAME`; nil if there are no variables.
 	Variables func(name string) (any, error)

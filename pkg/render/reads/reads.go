@@ -27,12 +27,12 @@ type Reads struct {
 	showsComputed bool
 }
 
-// ReadsStatus reports whether the template can read .status of the upstream, or the upstream as a whole. If in doubt, it
-// returns true: a computed name, or `.` as an argument of a function, counts as reading everything.
+// ReadsStatus reports whether the template can read .status of the upstream, or the upstream as a whole. If in doubt,
+// it returns true: a computed name, or `.` as an argument of a function, counts as reading everything.
 func (r *Reads) ReadsStatus() bool { return r.status }
 
-// StatusReads returns what the template can read of the upstream's status: the fields of .status.field and everything below
-// them. whole means that it may read anything.
+// StatusReads returns what the template can read of the upstream's status: the fields of .status.field and everything
+// below them. whole means that it may read anything.
 func (r *Reads) StatusReads() (paths [][]string, whole bool) {
 	return r.statusFields, hasWhole(r.statusFields)
 }
@@ -63,14 +63,14 @@ func (r *Reads) Downstreams() (names []string) {
 	return names
 }
 
-// InputReads returns what the template can read of an input: the fields of (input "NAME").field and everything below them, or
-// for a list the fields of its objects that a range reads. whole means that it may read anything.
+// InputReads returns what the template can read of an input: the fields of (input "NAME").field and everything below
+// them, or for a list the fields of its objects that a range reads. whole means that it may read anything.
 func (r *Reads) InputReads(name string) (paths [][]string, whole bool) {
 	return r.inputs[name], r.computedInput || hasWhole(r.inputs[name])
 }
 
-// InputShown is InputReads without reads that only go into a digest ((input "NAME").data | toJson | sha256sum): such a value
-// does not appear in the document.
+// InputShown is InputReads without reads that only go into a digest ((input "NAME").data | toJson | sha256sum): such a
+// value does not appear in the document.
 func (r *Reads) InputShown(name string) (paths [][]string, whole bool) {
 	return r.shown[name], r.showsComputed || hasWhole(r.shown[name])
 }
@@ -78,7 +78,8 @@ func (r *Reads) InputShown(name string) (paths [][]string, whole bool) {
 // digests are functions whose result does not reveal their argument.
 var digests = map[string]bool{"sha1sum": true, "sha256sum": true, "sha512sum": true}
 
-// ComputesInput reports whether the template computes the name of an input when it executes, so that it may be any input.
+// ComputesInput reports whether the template computes the name of an input when it executes, so that it may be any
+// input.
 func (r *Reads) ComputesInput() bool { return r.computedInput }
 
 // analysis walks the parse trees before they are rewritten.
@@ -89,16 +90,16 @@ type analysis struct {
 	// rooted are the templates whose dot can be the upstream; queue holds those that are not walked yet.
 	rooted map[string]bool
 	queue  []string
-	// isUsed are the templates that may be printed; used holds those that are not walked yet for reads that do not depend on
-	// dot.
+	// isUsed are the templates that may be printed; used holds those that are not walked yet for reads that do not depend
+	// on dot.
 	isUsed map[string]bool
 	used   []string
 	// digesting is true while walking the argument of a digest.
 	digesting bool
 }
 
-// Of returns what a template can read. lists are the inputs that are lists: of these it returns what is read of their objects. It
-// removes the trees of helpers that nothing prints.
+// Of returns what a template can read. lists are the inputs that are lists: of these it returns what is read of their
+// objects. It removes the trees of helpers that nothing prints.
 func Of(trees map[string]*parse.Tree, isHelper map[string]bool, lists []string) Reads {
 	a := &analysis{trees: trees, lists: lists, rooted: map[string]bool{}, isUsed: map[string]bool{}}
 	a.params, a.variables = map[string]bool{}, map[string]bool{}
@@ -141,7 +142,8 @@ func (a *analysis) root(name string) {
 	}
 }
 
-// scope says whether `.` and `$` are the upstream, and which of `.` and the variables are an object of an input that is a list.
+// scope says whether `.` and `$` are the upstream, and which of `.` and the variables are an object of an input that is
+// a list.
 type scope struct {
 	dot, dollar bool
 	dotOf       string
@@ -206,7 +208,8 @@ func (a *analysis) rangeOver(n *parse.RangeNode, s scope) {
 	a.list(n.ElseList, s)
 }
 
-// listed is a field that every object of a list has. Reading it means that the list is read, but nothing of its objects.
+// listed is a field that every object of a list has. Reading it means that the list is read, but nothing of its
+// objects.
 var listed = []string{"metadata", "name"}
 
 // listCall returns the list input of a pipeline that consists of input "NAME", in any number of brackets.
@@ -233,8 +236,8 @@ func (a *analysis) listLength(cmd *parse.CommandNode) string {
 	return a.listCall(cmd.Args[1])
 }
 
-// templateCall records a call of a template. Passing the upstream to a template reads nothing by itself; the reads in that template
-// count.
+// templateCall records a call of a template. Passing the upstream to a template reads nothing by itself; the reads in
+// that template count.
 func (a *analysis) templateCall(name string, data parse.Node, s scope) {
 	a.use(name)
 	if a.isRoot(data, s) {
@@ -379,8 +382,8 @@ func (a *analysis) node(n parse.Node, s scope) {
 	}
 }
 
-// ofObject records fields that are read of an object of a list input; no fields mean all of it. It does nothing if input is
-// empty.
+// ofObject records fields that are read of an object of a list input; no fields mean all of it. It does nothing if
+// input is empty.
 func (a *analysis) ofObject(input string, fields []string) {
 	if input != "" {
 		a.input(input, true, fields)

@@ -128,8 +128,8 @@ func (b *builder) scalar(n *yaml.Node) (*Node, error) {
 	return &Node{Kind: ConstNode, Value: value}, nil
 }
 
-// checkParts refuses holes whose value could change more than their own scalar: a line that ends up outside the scalar (after a
-// comment), and a string where toYaml prints entries, which would become the end of the scalar before it.
+// checkParts refuses holes whose value could change more than their own scalar: a line that ends up outside the scalar
+// (after a comment), and a string where toYaml prints entries, which would become the end of the scalar before it.
 func checkParts(n *yaml.Node, parts []Part, plain bool) error {
 	for i, p := range parts {
 		switch {
@@ -187,8 +187,8 @@ func (b *builder) at(line, column int) int {
 	return p.offset
 }
 
-// bareTag reports whether a node has the tag `!` without a name, which makes any scalar a string. The parser does not report
-// it.
+// bareTag reports whether a node has the tag `!` without a name, which makes any scalar a string. The parser does not
+// report it.
 func (b *builder) bareTag(n *yaml.Node) bool {
 	if !b.tags {
 		return false

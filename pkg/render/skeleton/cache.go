@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Cache keeps parsed skeletons. If their weight exceeds a limit, the least recently used are removed. It is safe for concurrent
-// use.
+// Cache keeps parsed skeletons. If their weight exceeds a limit, the least recently used are removed. It is safe for
+// concurrent use.
 type Cache struct {
 	mu      sync.Mutex
 	limit   int
@@ -37,7 +37,8 @@ func (c *Cache) Get(text []byte) *Skeleton {
 	return e.Value.(*cached).skeleton
 }
 
-// Put stores a skeleton, unless it needs more than a quarter of the cache: it would replace skeletons that are used more often.
+// Put stores a skeleton, unless it needs more than a quarter of the cache: it would replace skeletons that are used
+// more often.
 func (c *Cache) Put(text []byte, s *Skeleton) {
 	weight := len(text) + s.size
 	if weight > c.limit/4 {

@@ -24,8 +24,8 @@ type Error struct {
 	Named        bool   // the sentence begins with the output of the hole
 }
 
-// WithoutValues returns the problem without values: the parser sees only the text of the template, never the values of an
-// object.
+// WithoutValues returns the problem without values: the parser sees only the text of the template, never the values of
+// an object.
 func (e *Error) WithoutValues() string {
 	if e.Kind != "" {
 		return e.Kind
@@ -36,8 +36,8 @@ func (e *Error) WithoutValues() string {
 // Error implements error.
 func (e *Error) Error() string { return e.Problem }
 
-// decode parses the one document of a skeleton. An `omitempty | toYaml` hole without a value does not show whether it is among
-// entries or items, so decode tries both.
+// decode parses the one document of a skeleton. An `omitempty | toYaml` hole without a value does not show whether it
+// is among entries or items, so decode tries both.
 func decode(text []byte, b *values.Budget) (*yaml.Node, error) {
 	if err := parsing(b, text); err != nil {
 		return nil, err
@@ -166,8 +166,8 @@ func syntaxError(text []byte, err error, b *values.Budget) error {
 
 var spliceMark = regexp.MustCompile(`- \x{E000}l(\d+)\x{E001}|\x{E000}m(\d+)\x{E001}:`)
 
-// blameSplice looks for a hole whose toYaml printed a list where the template needs a map, or the reverse: in the other form
-// the skeleton is valid YAML.
+// blameSplice looks for a hole whose toYaml printed a list where the template needs a map, or the reverse: in the other
+// form the skeleton is valid YAML.
 func blameSplice(out *Error, text []byte, b *values.Budget) {
 	const most = 20
 	for _, m := range spliceMark.FindAllSubmatchIndex(text, most) {

@@ -1,3 +1,3 @@
-// Package skeleton parses what a template prints: its own YAML, with a placeholder for each hole. No value of an upstream passes through
-// its parser.
+// Package skeleton parses what a template prints: its own YAML, with a placeholder for each hole. No value of an
+// upstream passes through its parser.
 package skeleton

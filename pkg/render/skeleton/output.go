@@ -50,7 +50,8 @@ func (o *Output) AtLineStart() bool {
 	return o.Buf[i-1] == '\n'
 }
 
-// Mark records, while tracing, that what is printed next is from a line of the template. isText: it is the template's own text.
+// Mark records, while tracing, that what is printed next is from a line of the template. isText: it is the template's
+// own text.
 func (o *Output) Mark(line int, isText bool) {
 	if o.Tracing {
 		o.trace = append(o.trace, traced{offset: len(o.Buf), line: line, isText: isText})

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// A placeholder replaces the output of a hole in the skeleton: open, kind, the number of the record, close. The two marks are
-// private-use characters: for YAML they are letters, so a placeholder is always one word of a scalar. A template may not
-// contain them.
+// A placeholder replaces the output of a hole in the skeleton: open, kind, the number of the record, close. The two
+// marks are private-use characters: for YAML they are letters, so a placeholder is always one word of a scalar. A
+// template may not contain them.
 const (
 	openMark  = "\uE000"
 	closeMark = "\uE001"
 )
 
-// Kinds of placeholders. The kind is part of the skeleton and thus of the cache's key, because it decides the shape of the
-// tree.
+// Kinds of placeholders. The kind is part of the skeleton and thus of the cache's key, because it decides the shape of
+// the tree.
 const (
 	// KindValue is a word of a scalar.
 	KindValue = 'v'
@@ -57,8 +57,8 @@ type Part struct {
 	Text   string
 	Record int
 	Kind   byte
-	// Indent is the white space before the hole on its line: it is added to each line of a text from a layout function (toYaml,
-	// toPrettyJson).
+	// Indent is the white space before the hole on its line: it is added to each line of a text from a layout function
+	// (toYaml, toPrettyJson).
 	Indent string
 }
 

@@ -18,7 +18,8 @@ const (
 	SpliceNode
 )
 
-// Node is a part of a parsed skeleton. All executions that print the same skeleton share it; it is immutable once built.
+// Node is a part of a parsed skeleton. All executions that print the same skeleton share it; it is immutable once
+// built.
 type Node struct {
 	Kind    NodeKind
 	Value   any // ConstNode

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Limits are the caps of all documents of one upstream, so that a loop over a number in a custom resource is an error and does not
-// hang. Zero fields mean the default.
+// Limits are the caps of all documents of one upstream, so that a loop over a number in a custom resource is an error
+// and does not hang. Zero fields mean the default.
 type Limits struct {
 	// Bytes is how much text and how many values may be made, including intermediate ones. Default 48 MiB.
 	Bytes int
@@ -27,7 +27,8 @@ const (
 	maxOutput = 3 << 20
 )
 
-// Budget is what is left of the Limits for one upstream: every document and text takes from it. It is not safe for concurrent use.
+// Budget is what is left of the Limits for one upstream: every document and text takes from it. It is not safe for
+// concurrent use.
 type Budget struct {
 	limits     Limits
 	bytes      int  // that may still be made

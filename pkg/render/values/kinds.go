@@ -19,8 +19,8 @@ func IsNil(v any) bool {
 	return r.Kind() == reflect.Pointer && r.IsNil()
 }
 
-// IsEmpty reports whether `default`, `coalesce` and `omitempty` treat a value as missing: null, "", [] and {}. Zero and false
-// are values: `replicas: 0` must not become 1.
+// IsEmpty reports whether `default`, `coalesce` and `omitempty` treat a value as missing: null, "", [] and {}. Zero and
+// false are values: `replicas: 0` must not become 1.
 func IsEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -77,8 +77,8 @@ func IsStructure(v any) bool {
 	return false
 }
 
-// Field reads one field of a map. A missing map has no fields, so that `.spec.tls.enabled` of an upstream without .spec.tls is
-// missing, not an error.
+// Field reads one field of a map. A missing map has no fields, so that `.spec.tls.enabled` of an upstream without
+// .spec.tls is missing, not an error.
 func Field(base any, name string) (value any, ok bool) {
 	switch m := base.(type) {
 	case nil:

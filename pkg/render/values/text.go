@@ -106,14 +106,15 @@ func Quoted(b *Budget, s string) (string, error) {
 // BufferFactor is the memory for a byte in a buffer that grows by copying.
 const BufferFactor = 5
 
-// form is a text form: the bytes that its library needs for a value, and whether each line of a text is a line of the result, where YAML
-// folds long ones at spaces.
+// form is a text form: the bytes that its library needs for a value, and whether each line of a text is a line of the
+// result, where YAML folds long ones at spaces.
 type form struct {
 	value    int
 	hasLines bool
 }
 
-// print takes the bytes and steps for printing v, a copy. The libraries print a value as a whole, and a shared one each time.
+// print takes the bytes and steps for printing v, a copy. The libraries print a value as a whole, and a shared one each
+// time.
 func (b *Budget) print(v any, depth int, in form) error {
 	indent := 2*depth + 4
 	n := indent

@@ -105,8 +105,8 @@ func (m *measure) value(v ref.Val) {
 // MaxResult limits the size of a result as JSON: more than the API server stores of an object.
 const MaxResult = 2 << 20
 
-// IsTooLarge reports whether a result is too large to keep. It may share parts, so that it uses little memory until it is copied
-// or printed.
+// IsTooLarge reports whether a result is too large to keep. It may share parts, so that it uses little memory until it
+// is copied or printed.
 func IsTooLarge(val ref.Val) bool {
 	m := measure{left: MaxResult}
 	m.value(val)

@@ -14,14 +14,14 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// CEL computes the cost of a call after the call. If a call can make much more than its arguments, or needs more than one pass
-// over them, its cost is computed from the arguments and checked before the call.
+// CEL computes the cost of a call after the call. If a call can make much more than its arguments, or needs more than
+// one pass over them, its cost is computed from the arguments and checked before the call.
 
 // price returns the cost of a call, in units of CEL: about a microsecond, or ten allocated bytes.
 type price func(args []ref.Val) int
 
-// prices are the prices of functions that Kubernetes' estimator does not know, or lets make much, by themselves or in a loop:
-// TestHostileExpressions has expressions for most. All others take time in proportion to their arguments.
+// prices are the prices of functions that Kubernetes' estimator does not know, or lets make much, by themselves or in a
+// loop: TestHostileExpressions has expressions for most. All others take time in proportion to their arguments.
 var prices = map[string]price{
 	"replace": replacePrice, "join": joinPrice, "split": splitPrice, "format": formatPrice, "strings.quote": quotePrice,
 	"matches": regexPrice, "find": regexPrice, "findAll": findAllPrice,
@@ -83,8 +83,8 @@ func Guard(env *cel.Env) ([]cel.ProgramOption, error) {
 	return []cel.ProgramOption{cel.CustomDecoratorV2(decorate), cel.CostTracking(&estimator{})}, nil
 }
 
-// guarded is the name of a function whose price is checked. Kubernetes' library takes a call of findAll with a constant expression away
-// after us, by its name, and what it puts there makes all matches.
+// guarded is the name of a function whose price is checked. Kubernetes' library takes a call of findAll with a constant
+// expression away after us, by its name, and what it puts there makes all matches.
 func guarded(function string) string {
 	if function == "findAll" {
 		return findAllGuarded
@@ -238,8 +238,8 @@ func searchPrice(args []ref.Val) int {
 	return length(args[0])/10 + clamp(length(args[0])*length(args[1]))/500
 }
 
-// regexPrice: the expression may come from an object. Repetitions multiply the size of the program, so an expression with a
-// large count is only allowed for a short text.
+// regexPrice: the expression may come from an object. Repetitions multiply the size of the program, so an expression
+// with a large count is only allowed for a short text.
 func regexPrice(args []ref.Val) int {
 	pattern := text(args, 1)
 	return len(pattern)*2 + clamp((len(text(args, 0))+100)*programSize(pattern))/50

@@ -26,17 +26,19 @@ const PerCall = celconfig.PerCallLimit
 // self is the variable whose sizes its schema bounds.
 const self = "self"
 
-// MaxStored is the size of the largest object that etcd stores by default, in bytes of JSON. It bounds what the schema does not.
+// MaxStored is the size of the largest object that etcd stores by default, in bytes of JSON. It bounds what the schema
+// does not.
 const MaxStored = 3 << 19
 
-// Bound is a place in self whose size the schema does not bound, with the keyword that would, and the size that was assumed.
+// Bound is a place in self whose size the schema does not bound, with the keyword that would, and the size that was
+// assumed.
 type Bound struct {
 	Path, Keyword string
 	Assumed       uint64
 }
 
-// Most returns the largest cost of a checked expression for any self of at most size bytes that its schema allows, and what the schema
-// leaves without a bound, sorted by path.
+// Most returns the largest cost of a checked expression for any self of at most size bytes that its schema allows, and
+// what the schema leaves without a bound, sorted by path.
 func Most(env *cel.Env, checked *cel.Ast, root *schema.Node, size uint64) (cost uint64, unbounded []Bound) {
 	s := &sizes{root: root, limit: size, open: map[string]Bound{}}
 	s.SizeEstimator = s
@@ -50,7 +52,8 @@ func Most(env *cel.Env, checked *cel.Ast, root *schema.Node, size uint64) (cost 
 	return estimate.Max, unbounded
 }
 
-// MaxEntries is how many items or keys a list or map of a schema can have in an object of size bytes, and whether the schema bounds it.
+// MaxEntries is how many items or keys a list or map of a schema can have in an object of size bytes, and whether the
+// schema bounds it.
 func MaxEntries(s *spec.Schema, size uint64) (most uint64, isBounded bool) {
 	return maxSizeOf(schema.New(s, false), size)
 }
@@ -115,7 +118,8 @@ func (s *sizes) unbounded(path []string, keyword string, size uint64) *checker.S
 	return &checker.SizeEstimate{Max: size}
 }
 
-// maxSizeOf is the size that CEL counts of a value in limit bytes: bytes of a text, entries of a list or a map, 1 of a scalar.
+// maxSizeOf is the size that CEL counts of a value in limit bytes: bytes of a text, entries of a list or a map, 1 of a
+// scalar.
 func maxSizeOf(n *schema.Node, limit uint64) (size uint64, isBounded bool) {
 	size = limit
 	atMost := func(bound *int64, times uint64) {
@@ -235,7 +239,8 @@ func Times(a, b uint64) uint64 {
 	return a * b
 }
 
-// price is the largest price of a call, as prices computes it of values, and the size of the result where CEL does not know it.
+// price is the largest price of a call, as prices computes it of values, and the size of the result where CEL does not
+// know it.
 func (s *sizes) price(function string, args []checker.AstNode) (cost uint64, size *checker.SizeEstimate) {
 	n := s.sizeOf(args, 0)
 	tenth := n/10 + 1

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// patternMax is how many bytes a text can have that a pattern of a schema matches, or with only how often it can have that rune.
-// math.MaxUint64: there is no bound.
+// patternMax is how many bytes a text can have that a pattern of a schema matches, or with only how often it can have
+// that rune. math.MaxUint64: there is no bound.
 func patternMax(pattern string, only *rune) uint64 {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil || pattern == "" {

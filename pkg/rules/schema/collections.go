@@ -54,8 +54,8 @@ func contains(m traits.Mapper, key ref.Val) ref.Val {
 	return types.Bool(found)
 }
 
-// list is a list that converts its items with its adapter everywhere: CEL's own list passes them unconverted to macros with two
-// variables.
+// list is a list that converts its items with its adapter everywhere: CEL's own list passes them unconverted to macros
+// with two variables.
 type list struct{ traits.Lister }
 
 func newList(adapter types.Adapter, items []any) *list {
@@ -83,8 +83,8 @@ func (l *list) ConvertToType(t ref.Type) ref.Val {
 	return l.Lister.ConvertToType(t)
 }
 
-// keyedList is a list that its schema calls a set, or a map keyed by fields of its items: order does not matter for equality,
-// and adding merges. It delegates to Kubernetes' own lists.
+// keyedList is a list that its schema calls a set, or a map keyed by fields of its items: order does not matter for
+// equality, and adding merges. It delegates to Kubernetes' own lists.
 type keyedList struct {
 	traits.Lister
 	items []any

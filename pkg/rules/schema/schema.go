@@ -9,8 +9,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Node is a schema prepared for evaluation: Kubernetes' adapter for OpenAPI schemas makes a new map of all properties for each
-// lookup of a field, which for a Deployment takes most of the time.
+// Node is a schema prepared for evaluation: Kubernetes' adapter for OpenAPI schemas makes a new map of all properties
+// for each lookup of a field, which for a Deployment takes most of the time.
 type Node struct {
 	openapi.Schema // for everything that is not overridden below
 
@@ -32,9 +32,9 @@ var _ common.Schema = (*Node)(nil)
 // Unknown is the node for values without a schema.
 var Unknown = &Node{Schema: openapi.Schema{Schema: &spec.Schema{}}, Dyn: true, mixed: true}
 
-// New prepares a schema; nil gives an unknown one. The root of a resource always has apiVersion, kind and the metadata of every
-// object. Unknown are: schemas that preserve unknown fields, because there may be others; schemas without a type, such as a
-// quantity; objects and arrays without properties or items.
+// New prepares a schema; nil gives an unknown one. The root of a resource always has apiVersion, kind and the metadata
+// of every object. Unknown are: schemas that preserve unknown fields, because there may be others; schemas without a
+// type, such as a quantity; objects and arrays without properties or items.
 func New(s *spec.Schema, root bool) *Node {
 	if s == nil {
 		return Unknown

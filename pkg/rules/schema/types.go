@@ -9,16 +9,16 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// TypePrefix begins the names of object types, followed by the path of the first object of the type. The space distinguishes
-// the name from an expression: CEL resolves names of types before fields.
+// TypePrefix begins the names of object types, followed by the path of the first object of the type. The space
+// distinguishes the name from an expression: CEL resolves names of types before fields.
 const TypePrefix = "object "
 
-// Types declares the CEL types of one scope. Objects with the same fields have one type, so that either can be used: the
-// status of two Deployments in `c ? downstreams.blue.status : downstreams.green.status`.
+// Types declares the CEL types of one scope. Objects with the same fields have one type, so that either can be used:
+// the status of two Deployments in `c ? downstreams.blue.status : downstreams.green.status`.
 type Types map[string]*apiservercel.DeclType
 
-// Declare declares the CEL type of a node at a path, as in rules of a CRD: names of fields are escaped to identifiers; fields
-// that cannot be escaped are omitted.
+// Declare declares the CEL type of a node at a path, as in rules of a CRD: names of fields are escaped to identifiers;
+// fields that cannot be escaped are omitted.
 func (d Types) Declare(n *Node, path string) *apiservercel.DeclType {
 	switch {
 	case n.Dyn || n.IsXIntOrString():

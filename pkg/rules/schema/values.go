@@ -10,8 +10,9 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// Value returns the CEL value of a JSON value with its schema, with the same meaning as in rules of a CRD. Nothing is copied:
-// members are converted on access. Maps are iterated in the order of their keys, so that results are deterministic.
+// Value returns the CEL value of a JSON value with its schema, with the same meaning as in rules of a CRD. Nothing is
+// copied: members are converted on access. Maps are iterated in the order of their keys, so that results are
+// deterministic.
 func (n *Node) Value(v any) ref.Val {
 	if n.Dyn {
 		return plain{}.NativeToValue(v)
@@ -33,8 +34,8 @@ func (n *Node) Value(v any) ref.Val {
 	return common.UnstructuredToVal(v, n)
 }
 
-// list returns a list. Sets and lists with map keys compare and add as such, unless some part of the items has no schema: then
-// they are plain lists.
+// list returns a list. Sets and lists with map keys compare and add as such, unless some part of the items has no
+// schema: then they are plain lists.
 func (n *Node) list(v []any) ref.Val {
 	list := newList(typed{n.Item}, v)
 	if kind := n.XListType(); (kind == "set" || kind == "map") && !n.mixed {
@@ -126,8 +127,8 @@ func (o *typedObject) Equal(other ref.Val) ref.Val {
 	return types.True
 }
 
-// plainMap is a map without a schema. It may be an object, whose fields have escaped names (foo-bar is foo__dash__bar), so that
-// an expression for the schema also works without it; or a map with its own keys. The unescaped key wins.
+// plainMap is a map without a schema. It may be an object, whose fields have escaped names (foo-bar is foo__dash__bar),
+// so that an expression for the schema also works without it; or a map with its own keys. The unescaped key wins.
 type plainMap struct{ *sortedMap }
 
 // Find implements traits.Mapper.

@@ -63,8 +63,8 @@ func (w *rewriter) operandType(operand ast.Expr) (t *types.Type, optional bool) 
 	return t, false
 }
 
-// keys returns the keys in an object for a name in an expression, and whether the name is escaped: without a schema, both the
-// escaped and the unescaped name are possible.
+// keys returns the keys in an object for a name in an expression, and whether the name is escaped: without a schema,
+// both the escaped and the unescaped name are possible.
 func keys(t *types.Type, name string) (names []string, escaped bool) {
 	if !strings.Contains(name, "__") || t.Kind() == types.MapKind {
 		return []string{name}, false
@@ -79,7 +79,8 @@ func keys(t *types.Type, name string) (names []string, escaped bool) {
 	return []string{name, unescaped}, true
 }
 
-// selected returns the selection of the first key that exists: as a field if the name needs no escaping, otherwise by index.
+// selected returns the selection of the first key that exists: as a field if the name needs no escaping, otherwise by
+// index.
 func (w *rewriter) selected(operand ast.Expr, names []string, field bool, how selectKind) ast.Expr {
 	name := names[0]
 	if field && simple.MatchString(name) {
@@ -101,8 +102,8 @@ func (w *rewriter) selected(operand ast.Expr, names []string, field bool, how se
 	return w.unwrapped(made, how)
 }
 
-// indexed returns the member of the first key that exists, else of the last one. If the operand is an optional, the result is
-// an optional too.
+// indexed returns the member of the first key that exists, else of the last one. If the operand is an optional, the
+// result is an optional too.
 func (w *rewriter) indexed(operand ast.Expr, names []string) ast.Expr {
 	made := w.factory.NewCall(0, operators.Index, operand, w.text(names[0]))
 	if len(names) == 1 {
@@ -170,8 +171,8 @@ func (w *rewriter) index(operator string, args []ast.Expr, names bindings) piece
 	return w.converted(made, optional)
 }
 
-// withDynValue makes the type of an optional from an index dyn: in plain JSON CEL infers a type for it that int(…), string(…) and
-// the like do not accept. If t, the type of the operand, is schema.Unknown, nothing changes.
+// withDynValue makes the type of an optional from an index dyn: in plain JSON CEL infers a type for it that int(…),
+// string(…) and the like do not accept. If t, the type of the operand, is schema.Unknown, nothing changes.
 func (w *rewriter) withDynValue(optional ast.Expr, t *types.Type) ast.Expr {
 	if !w.dialect.Plain || t.Kind() == types.DynKind {
 		return optional

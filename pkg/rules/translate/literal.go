@@ -28,8 +28,8 @@ func Literal(value any) (string, error) {
 
 func (w *rewriter) dyn(e ast.Expr) ast.Expr { return w.factory.NewCall(0, "dyn", e) }
 
-// literal returns a JSON value as an expression. In Kubernetes' CEL the members of a list or map must have one type: if they do
-// not, each is converted to dyn.
+// literal returns a JSON value as an expression. In Kubernetes' CEL the members of a list or map must have one type: if
+// they do not, each is converted to dyn.
 func (w *rewriter) literal(value any) ast.Expr {
 	switch v := value.(type) {
 	case nil:
@@ -60,7 +60,8 @@ func (w *rewriter) literal(value any) ast.Expr {
 	return w.text("")
 }
 
-// list returns a list. If the items are scalars of one type it is a plain literal, so that cost estimates know its size.
+// list returns a list. If the items are scalars of one type it is a plain literal, so that cost estimates know its
+// size.
 func (w *rewriter) list(list []any) ast.Expr {
 	items, plain := make([]ast.Expr, len(list)), len(list) > 0
 	for i, item := range list {

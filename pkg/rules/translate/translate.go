@@ -1,4 +1,5 @@
-// Package translate writes expressions out for other CEL environments: the rules of a CustomResourceDefinition, and admission policies.
+// Package translate writes expressions out for other CEL environments: the rules of a CustomResourceDefinition, and
+// admission policies.
 package translate
 
 import (
@@ -20,8 +21,8 @@ import (
 type Dialect struct {
 	// Self is the name of self in the dialect.
 	Self string
-	// Plain means that self is plain JSON, as in an admission policy. If the schema gives a value another meaning (a timestamp,
-	// an escaped name), the translated expression converts it.
+	// Plain means that self is plain JSON, as in an admission policy. If the schema gives a value another meaning (a
+	// timestamp, an escaped name), the translated expression converts it.
 	Plain bool
 	// Params is the variable that has the params as fields; empty: their values become literals.
 	Params string
@@ -42,8 +43,8 @@ func untranslatable(format string, args ...any) error {
 	return &UntranslatableError{Problem: fmt.Sprintf(format, args...)}
 }
 
-// Translator translates expressions to a Dialect. It changes names in the parsed expression, not in the text, so that variables
-// of macros and string literals stay the same.
+// Translator translates expressions to a Dialect. It changes names in the parsed expression, not in the text, so that
+// variables of macros and string literals stay the same.
 type Translator struct {
 	source  *rules.Checker
 	dialect Dialect
@@ -151,8 +152,8 @@ const (
 	varInputs = "inputs"
 )
 
-// typed converts the result to a type that is known before the evaluation, which an admission policy requires. A value of
-// another type is still an error.
+// typed converts the result to a type that is known before the evaluation, which an admission policy requires. A value
+// of another type is still an error.
 func (w *rewriter) typed(e ast.Expr, gives *cel.Type, wants result) ast.Expr {
 	switch {
 	case wants == anyResult || !gives.IsExactType(types.DynType):
@@ -174,8 +175,8 @@ func (w *rewriter) prefixed(e ast.Expr, prefix string) ast.Expr {
 	return w.factory.NewMemberCall(0, "orValue", added, w.text(""))
 }
 
-// joined adds the prefix to the string literal at the start of an expression, which then is never blank; nil if there is no
-// such literal.
+// joined adds the prefix to the string literal at the start of an expression, which then is never blank; nil if there
+// is no such literal.
 func (w *rewriter) joined(e ast.Expr, prefix string) ast.Expr {
 	switch {
 	case rules.IsText(e):

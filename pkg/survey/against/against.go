@@ -1,5 +1,5 @@
-// Package against says what changing an operator's config would do: only what differs between the old and the new one, and what the new
-// one would leave behind.
+// Package against says what changing an operator's config would do: only what differs between the old and the new one,
+// and what the new one would leave behind.
 package against
 
 import (
@@ -31,8 +31,9 @@ type transition struct {
 // Visit previews upstreams of a survey, as its method Visit does.
 type Visit func(ctx context.Context, v *survey.Survey, refs []operator.Ref, each func(*preview.Finding) error) error
 
-// Compare adds an item for each object that the new config changes or leaves behind, and one with ChangeNone for each that it does not
-// change. Of two configs of one name that watch different kinds, it adds what each does. Either survey may be nil.
+// Compare adds an item for each object that the new config changes or leaves behind, and one with ChangeNone for each
+// that it does not change. Of two configs of one name that watch different kinds, it adds what each does. Either survey
+// may be nil.
 func Compare(ctx context.Context, from, to *survey.Survey, visit Visit, add func(findings.Item) error) error {
 	t := &transition{old: from, new: to, visit: visit, add: add}
 	switch {
@@ -146,7 +147,8 @@ func pending(f *preview.Finding) bool {
 	})
 }
 
-// changes prints what the new config would do now, less what the old one would do now, too. What the old one holds back is not its doing.
+// changes prints what the new config would do now, less what the old one would do now, too. What the old one holds back
+// is not its doing.
 func (t *transition) changes(before, after *reconcile.Current, had, f *preview.Finding) error {
 	carriesOut := t.carriesOut(had)
 	if err := t.finalizer(carriesOut, had, f); err != nil {
@@ -172,7 +174,8 @@ func (t *transition) finalizer(carriesOut bool, had, f *preview.Finding) error {
 	return nil
 }
 
-// change prints what the new config would do about one object, for which the configs have the documents before and after.
+// change prints what the new config would do about one object, for which the configs have the documents before and
+// after.
 func (t *transition) change(before, after map[string]any, carriesOut bool, had, f *preview.Finding, c preview.Change) error {
 	item, other := findings.ItemOf(t.new.Pipeline(), f, c), counterpart(had, c)
 	if carriesOut && other != nil && other.Action.Writes() && other.Action != preview.Refuse {
@@ -187,8 +190,8 @@ func (t *transition) change(before, after map[string]any, carriesOut bool, had, 
 	return t.add(item)
 }
 
-// carriesOut reports whether the old config would carry out what is found by it: it does not observe, neither guard nor a doubt about rows
-// may hold it, and it has the rights of the new one.
+// carriesOut reports whether the old config would carry out what is found by it: it does not observe, neither guard nor
+// a doubt about rows may hold it, and it has the rights of the new one.
 func (t *transition) carriesOut(had *preview.Finding) bool {
 	if !reflect.DeepEqual(t.old.Pipeline().Config.ServiceAccount, t.new.Pipeline().Config.ServiceAccount) {
 		return false
@@ -209,7 +212,8 @@ func counterpart(had *preview.Finding, c preview.Change) *preview.Change {
 	return &had.Changes[k]
 }
 
-// without are the fields of a change of an existing object that the old config would not write the same; where values are masked, all.
+// without are the fields of a change of an existing object that the old config would not write the same; where values
+// are masked, all.
 func without(item, old findings.Item) []docdiff.Field {
 	if item.Before == nil || item.Words != nil {
 		return item.Diffs
@@ -221,8 +225,8 @@ func without(item, old findings.Item) []docdiff.Field {
 	})
 }
 
-// same reports whether the old config does the same with an object, for which both have the same document: with the same loss, by the same
-// field manager and, since exclusive fields are in no document, with the same result.
+// same reports whether the old config does the same with an object, for which both have the same document: with the
+// same loss, by the same field manager and, since exclusive fields are in no document, with the same result.
 func (t *transition) same(carriesOut bool, old, c *preview.Change) bool {
 	switch {
 	case old.Action != c.Action || old.Risk != c.Risk:
@@ -238,8 +242,8 @@ func (t *transition) same(carriesOut bool, old, c *preview.Change) bool {
 	return isNew || c.After == nil || old.After == nil || len(docdiff.Documents(old.After.Object, c.After.Object, nil)) == 0
 }
 
-// documentOf is what a config asks for of the object of a change; nil for the object of deletion.before, and while the upstream is being
-// deleted.
+// documentOf is what a config asks for of the object of a change; nil for the object of deletion.before, and while the
+// upstream is being deleted.
 func documentOf(after *reconcile.Current, c preview.Change) map[string]any {
 	if c.Index < 0 || c.Object >= len(after.Documents) {
 		return nil
@@ -274,8 +278,8 @@ func (t *transition) oldObject(before *reconcile.Current, c preview.Change) int 
 	return found
 }
 
-// leftovers prints the objects that the old config looks after and the new one does not, and what else the status records that only the
-// old one has a downstream for.
+// leftovers prints the objects that the old config looks after and the new one does not, and what else the status
+// records that only the old one has a downstream for.
 func (t *transition) leftovers(before *reconcile.Current, had, f *preview.Finding) error {
 	pl := t.old.Pipeline()
 	up := findings.Object{Kind: pl.Upstream.GVK, At: before.Ref, UID: string(before.Upstream.GetUID())}

@@ -8,7 +8,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 )
 
-// TestDocumentOf: a change has the document of its object, not that of the downstream's number; the object of deletion.before has none.
+// TestDocumentOf: a change has the document of its object, not that of the downstream's number; the object of
+// deletion.before has none.
 func TestDocumentOf(t *testing.T) {
 	is := &reconcile.Current{Documents: []map[string]any{{"kind": "first"}, {"kind": "second"}}}
 	for _, row := range []struct {

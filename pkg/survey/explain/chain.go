@@ -121,12 +121,14 @@ func (e *explanation) kindOf(apiVersion, kind string) *kinds.Kind {
 	return nil
 }
 
-// is reports whether an apiVersion and kind of a config are this one. The version does not count: an object has them all.
+// is reports whether an apiVersion and kind of a config are this one. The version does not count: an object has them
+// all.
 func is(k kinds.Kind, apiVersion, kind string) bool {
 	return k.GVK.GroupKind() == schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()
 }
 
-// upstream explains one upstream, as far as it is a link to the object in question. It reports whether there was anything to tell.
+// upstream explains one upstream, as far as it is a link to the object in question. It reports whether there was
+// anything to tell.
 func (e *explanation) upstream(ctx context.Context, n int, at operator.Ref) (bool, error) {
 	key := fmt.Sprint(n, at)
 	if e.explained[key] {

@@ -15,7 +15,8 @@ import (
 )
 
 // holder says who owns an object that is in the way of a downstream: who writes it, and what owns it. Whoever is to
-// runUntilIdle the conflict has to talk to them. One that cannot be read is passed over; that it is there has been said.
+// runUntilIdle the conflict has to talk to them. One that cannot be read is passed over; that it is there has been
+// said.
 func (e *explanation) holder(ctx context.Context, p *compile.Pipeline, c preview.Change, line func(string, ...any)) {
 	if c.State != operator.StateConflict || c.Target.Name == "" || c.Index < 0 {
 		return

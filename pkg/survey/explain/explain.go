@@ -1,4 +1,5 @@
-// Package explain says why an object is as it is: what it follows from, and what follows from it, across several operators.
+// Package explain says why an object is as it is: what it follows from, and what follows from it, across several
+// operators.
 package explain
 
 import (

@@ -12,8 +12,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
-// notReady says why an object that has not changed since it was applied is not ready, each rule with its place in the config, and who
-// can do something about it. While it is to be written that comes first, and says nothing of what is to be then.
+// notReady says why an object that has not changed since it was applied is not ready, each rule with its place in the
+// config, and who can do something about it. While it is to be written that comes first, and says nothing of what is to
+// be then.
 func (e *explanation) notReady(p *compile.Pipeline, f *preview.Finding, c preview.Change, line func(string, ...any)) {
 	applied := []operator.State{operator.StateInSync, operator.StateDrifted, operator.StateStale, operator.StatePaused}
 	if !slices.Contains(applied, c.State) || !findings.HasObject(c) {

@@ -23,8 +23,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
-// explainUnselected explains why the operator does not look at an upstream: it is read once more, since only a look at it
-// and at its namespace shows what of the config's watch passes it over.
+// explainUnselected explains why the operator does not look at an upstream: it is read once more, since only a look at
+// it and at its namespace shows what of the config's watch passes it over.
 func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Survey, at operator.Ref) error {
 	p := v.Pipeline()
 	up := e.begin(p.Name, findings.Object{Kind: p.Upstream.GVK, At: at})
@@ -55,8 +55,8 @@ func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Su
 	return nil
 }
 
-// passedOver says what of a config's watch an upstream does not satisfy, each with the value found, the value wanted and
-// its place in the config; none where it satisfies all.
+// passedOver says what of a config's watch an upstream does not satisfy, each with the value found, the value wanted
+// and its place in the config; none where it satisfies all.
 func (e *explanation) passedOver(
 	ctx context.Context, f *load.File, upstream *unstructured.Unstructured, m desired.MatchResult,
 ) []string {

@@ -1,5 +1,5 @@
-// Package findings says of each object that a survey has found something about what that is: a row for a list, or an item of a plan.
-// It asks nothing; texts are for people.
+// Package findings says of each object that a survey has found something about what that is: a row for a list, or an
+// item of a plan. It asks nothing; texts are for people.
 package findings
 
 import (

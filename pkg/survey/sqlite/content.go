@@ -116,8 +116,8 @@ func (e *File) insertUpstream(ctx context.Context, pl *compile.Pipeline, f *prev
 	return nil
 }
 
-// exportedContent is an upstream's labels, and the rest of it without metadata and status, both as JSON; nil where its values are not
-// shown.
+// exportedContent is an upstream's labels, and the rest of it without metadata and status, both as JSON; nil where its
+// values are not shown.
 func exportedContent(pl *compile.Pipeline, u *unstructured.Unstructured) (labels, object any, err error) {
 	if pl.UpstreamWords != nil {
 		return nil, nil, nil

@@ -1,4 +1,5 @@
-// Package sqlite keeps what surveys have found in a SQLite file: a new one takes its place when it is complete, and is updated there.
+// Package sqlite keeps what surveys have found in a SQLite file: a new one takes its place when it is complete, and is
+// updated there.
 package sqlite
 
 import (
@@ -83,7 +84,8 @@ func isExport(path string) bool {
 	return bytes.HasPrefix(header, []byte("SQLite format 3\x00")) && binary.BigEndian.Uint32(header[68:]) == mark
 }
 
-// New begins an export. Of a symbolic link, the file that it names is replaced, or created. note reports what it waits for.
+// New begins an export. Of a symbolic link, the file that it names is replaced, or created. note reports what it waits
+// for.
 func New(ctx context.Context, place string, note func(format string, args ...any)) (*File, error) {
 	place, err := followLinks(place)
 	if err != nil {
@@ -157,7 +159,8 @@ func (e *File) Discard() {
 	}
 }
 
-// leaveOneFile leaves no file beside the export, unless another process has it open: the last one to close it does that then.
+// leaveOneFile leaves no file beside the export, unless another process has it open: the last one to close it does that
+// then.
 func (e *File) leaveOneFile() {
 	ctx := context.Background()
 	db, err := source.OpenSQLite(ctx, e.place, "mode=rw")
@@ -248,8 +251,8 @@ func (e *File) move() error {
 	return os.Rename(e.temp, e.place)
 }
 
-// replaceContent replaces the content of an export in one transaction: SQLite recovers what a killed process has left, and those
-// who have the file open see the new content next time.
+// replaceContent replaces the content of an export in one transaction: SQLite recovers what a killed process has left,
+// and those who have the file open see the new content next time.
 func (e *File) replaceContent(ctx context.Context) error {
 	db, err := source.OpenSQLite(ctx, e.place, "mode=rw")
 	if err != nil {
