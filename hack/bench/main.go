@@ -45,11 +45,14 @@ func main() {
 	flag.BoolVar(&o.profile, "profile", false, "write CPU profiles of the first seconds of each phase into -out")
 	flag.StringVar(&o.page, "page", "",
 		"Markdown file to write the tables of samples.json and configs.json into, and plots beside it; nothing is measured")
-	flag.StringVar(&o.configs, "configs", "", "numbers of operators in one process, such as 1,50,200: measures that, and nothing else")
+	flag.StringVar(&o.configs, "configs", "",
+		"numbers of operators in one process, such as 1,50,200: measures that, and nothing else")
 	flag.IntVar(&o.kinds, "kinds", 50, "number of kinds for -configs; each has at most four operators")
-	flag.StringVar(&o.processes, "processes", "", "numbers of processes that share shards, such as 1,2,4: measures these, and nothing else")
+	flag.StringVar(&o.processes, "processes", "",
+		"numbers of processes that share shards, such as 1,2,4: measures these, and nothing else")
 	flag.BoolVar(&o.filtered, "filtered", false, "have the API server filter by shard, for -processes")
-	flag.StringVar(&o.memory, "memory", "", "measure each number of -processes once more with this GOMEMLIMIT, such as 430MiB")
+	flag.StringVar(&o.memory, "memory", "",
+		"measure each number of -processes once more with this GOMEMLIMIT, such as 430MiB")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := o.run(ctx)
@@ -165,7 +168,8 @@ func (o options) matrix() (m matrix, err error) {
 		return m, err
 	}
 	if most := m.operators[len(m.operators)-1]; o.kinds < 1 || most > o.kinds*len(tiers) {
-		return m, fmt.Errorf("-configs is %s and -kinds %d: want at most %d operators for each kind", o.configs, o.kinds, len(tiers))
+		return m, fmt.Errorf("-configs is %s and -kinds %d: want at most %d operators for each kind",
+			o.configs, o.kinds, len(tiers))
 	}
 	return m, nil
 }

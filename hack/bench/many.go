@@ -116,7 +116,9 @@ func (b *bench) newFleet(operators, kinds int) (*fleet, error) {
 			return nil, err
 		}
 	}
-	f.program = &program{name: "corollary", operator: true, command: func(o work.Options) []string { return f.command(f.configs, f.probe, o) }}
+	f.program = &program{name: "corollary", operator: true, command: func(o work.Options) []string {
+		return f.command(f.configs, f.probe, o)
+	}}
 	if err := f.user(); err != nil {
 		return nil, err
 	}

@@ -81,7 +81,8 @@ func (m member) config(version string) string {
 		inputs = "inputs:\n  - {name: settings, apiVersion: v1, kind: ConfigMap, fixedName: " + work.Settings + "}\n"
 		region = ", " + work.RegionAnnotation + `: '{{ (input "settings").data.region }}'`
 	}
-	return strings.NewReplacer("NAME", m.name(), "GROUP", m.group(), "KIND", fmt.Sprintf("Kind%02d", m.kind), "TIER", m.tier(),
+	return strings.NewReplacer("NAME", m.name(), "GROUP", m.group(), "KIND",
+		fmt.Sprintf("Kind%02d", m.kind), "TIER", m.tier(),
 		"INPUTS", inputs, "VARIANT", fmt.Sprint(m.variant), "VERSION", version, "REGION", region).Replace(fleetConfig)
 }
 
@@ -100,7 +101,8 @@ func fleetDefinitions(kinds int) []string {
 	for i := range kinds {
 		m := member{kind: i}
 		list = append(list, strings.NewReplacer(
-			work.GroupVersion.Group, m.group(), "Widget", fmt.Sprintf("Kind%02d", i), "widget", fmt.Sprintf("kind%02d", i)).Replace(definition))
+			work.GroupVersion.Group, m.group(), "Widget", fmt.Sprintf("Kind%02d", i), "widget",
+			fmt.Sprintf("kind%02d", i)).Replace(definition))
 	}
 	return list
 }
@@ -120,7 +122,8 @@ func (c *cluster) createFor(ctx context.Context, m member) error {
 	return c.each(ctx, 1, func(ctx context.Context, i int, name string) error {
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": m.group() + "/v1", "kind": fmt.Sprintf("Kind%02d", m.kind),
-			"metadata": map[string]any{"name": name, "labels": map[string]any{"tier": m.tier()}}, "spec": map[string]any{"data": c.data(i)},
+			"metadata": map[string]any{"name": name, "labels": map[string]any{"tier": m.tier()}},
+			"spec":     map[string]any{"data": c.data(i)},
 		}}
 		_, err := c.widgets.Create(ctx, u, metav1.CreateOptions{})
 		return err

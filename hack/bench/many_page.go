@@ -19,7 +19,8 @@ func manyTables(samples []manySample) string {
 		fmt.Fprintf(&out, "| operators started again | %.0f |\n| requests | %s |\n", r.Reloaded, requestList(r.Requests))
 	}
 	if len(last.Noise) > 0 {
-		fmt.Fprintf(&out, "\n| %s upstreams change in | an edit of another operator's object is undone: p50 | p99 | writes a second |\n",
+		fmt.Fprintf(&out, "\n| %s upstreams change in | an edit of another operator's object is undone: p50 | p99 | "+
+			"writes a second |\n",
 			count(noisyObjects))
 		out.WriteString("|---|---|---|---|\n")
 		for _, n := range last.Noise {

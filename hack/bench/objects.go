@@ -109,7 +109,9 @@ type cluster struct {
 }
 
 // newCluster is about so many objects of a kind, whose names begin with prefix.
-func newCluster(cfg *rest.Config, kind schema.GroupVersionResource, namespace, prefix string, objects, size int) (*cluster, error) {
+func newCluster(
+	cfg *rest.Config, kind schema.GroupVersionResource, namespace, prefix string, objects, size int,
+) (*cluster, error) {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
@@ -139,7 +141,8 @@ func (c *cluster) each(ctx context.Context, step int, do func(ctx context.Contex
 // createInput creates what all Widgets read.
 func (c *cluster) createInput(ctx context.Context) error {
 	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": work.Settings}, "data": map[string]any{"region": "first"},
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": work.Settings},
+		"data": map[string]any{"region": "first"},
 	}}
 	_, err := c.configMaps.Create(ctx, u, metav1.CreateOptions{})
 	return err

@@ -36,7 +36,9 @@ func (o options) writePages() error {
 		shardsErr = replaceSection(o.page, shardsBegin, sectionEnd, shardTables(shards))
 	}
 	errs := []error{err, manyErr, shardsErr}
-	if left := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return errors.Is(err, os.ErrNotExist) }); len(left) > 0 {
+	if left := slices.DeleteFunc(slices.Clone(errs), func(err error) bool {
+		return errors.Is(err, os.ErrNotExist)
+	}); len(left) > 0 {
 		return errors.Join(left...)
 	}
 	return errors.Join(errs...)
@@ -51,7 +53,8 @@ func replaceSection(path, begin, end, section string) error {
 	before, rest, begins := strings.Cut(string(text), begin)
 	_, after, ends := strings.Cut(rest, end)
 	if !begins || !ends {
-		return fmt.Errorf("%s needs the heading %q and %q below it, between which the tables go", path, strings.TrimSpace(begin),
+		return fmt.Errorf("%s needs the heading %q and %q below it, between which the tables go",
+			path, strings.TrimSpace(begin),
 			strings.TrimSpace(end))
 	}
 	return os.WriteFile(path, []byte(before+begin+section+end+after), 0o644)
@@ -129,14 +132,16 @@ const enoughForHeap = 5000
 
 // memory is a table of what is used after a restart.
 func memory(out *strings.Builder, cells [][]sample) {
-	out.WriteString("\n| memory after a restart | Corollary | at the peak | anonymous | by hand | at the peak | anonymous |" +
+	out.WriteString("\n| memory after a restart | Corollary | at the peak | anonymous | by hand | at the peak | " +
+		"anonymous |" +
 		" ratio of the peak | of anonymous |\n" +
 		"|---|---|---|---|---|---|---|---|---|\n")
 	for _, cell := range cells {
 		fmt.Fprintf(out, "| %s |", cellName(cell))
 		for _, program := range names[:2] {
 			of := of(cell, "restart", program)
-			fmt.Fprintf(out, " %s | %s | %s |", megabytes(median(of, rss)), megabytes(median(of, peak)), megabytes(median(of, anonymous)))
+			fmt.Fprintf(out, " %s | %s | %s |", megabytes(median(of, rss)), megabytes(median(of, peak)),
+				megabytes(median(of, anonymous)))
 		}
 		fmt.Fprintf(out, " %s | %s |\n", ratio(cell, "restart", peak), ratio(cell, "restart", anonymous))
 	}
@@ -149,7 +154,8 @@ func memory(out *strings.Builder, cells [][]sample) {
 		if more := cell[0].Objects - first[0].Objects; more >= enoughForHeap {
 			of := func(program string) float64 {
 				heap := func(s sample) float64 { return s.Heap }
-				return (median(of(cell, "restart", program), heap) - median(of(first, "restart", program), heap)) / float64(more) / 1000
+				return (median(of(cell, "restart", program), heap) - median(of(first, "restart", program),
+					heap)) / float64(more) / 1000
 			}
 			fmt.Fprintf(out, "| %s | %.1f KB | %.1f KB | %.2f |\n", sizeName(cell[0].Size), of("handwritten"), of("corollary"),
 				of("corollary")/of("handwritten"))

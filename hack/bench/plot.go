@@ -32,12 +32,14 @@ func plots(samples []sample) map[string]string {
 		}
 	}
 	for _, size := range slices.Sorted(maps.Keys(sizesOf(samples))) {
-		sizes = append(sizes, newPlot(samples, "objects of "+sizeName(size)+", MB at the peak of a start", func(s sample) bool {
-			return s.Phase == "restart" && s.Size == size
-		}, func(s sample) float64 { return peak(s) / 1e6 }))
+		sizes = append(sizes, newPlot(samples, "objects of "+sizeName(size)+", MB at the peak of a start",
+			func(s sample) bool {
+				return s.Phase == "restart" && s.Size == size
+			}, func(s sample) float64 { return peak(s) / 1e6 }))
 	}
 	return map[string]string{
-		"bench-cpu.svg":    drawn("CPU time for each object of "+sizeName(middleSize(samples))+", by the number of objects", costs),
+		"bench-cpu.svg": drawn("CPU time for each object of "+sizeName(middleSize(samples))+", by the number of objects",
+			costs),
 		"bench-memory.svg": drawn("Memory by the number of objects", sizes),
 	}
 }
@@ -64,7 +66,9 @@ type plot struct {
 func newPlot(samples []sample, title string, in func(sample) bool, figure func(sample) float64) plot {
 	p := plot{title: title, lines: map[string]map[int]float64{}}
 	for _, program := range names {
-		for _, cell := range groups(slices.DeleteFunc(slices.Clone(samples), func(s sample) bool { return s.Program != program || !in(s) })) {
+		for _, cell := range groups(slices.DeleteFunc(slices.Clone(samples), func(s sample) bool {
+			return s.Program != program || !in(s)
+		})) {
 			if p.lines[program] == nil {
 				p.lines[program] = map[int]float64{}
 			}
@@ -81,7 +85,8 @@ func drawn(title string, plots []plot) string {
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11" role="img">`+"\n",
 		plotColumns*plotWidth, rows*plotHeight+30)
 	fmt.Fprintf(&out, "<title>%s</title>\n", html.EscapeString(title))
-	out.WriteString("<desc>A line for each: Corollary, an operator written by hand, a client that only makes the requests.</desc>\n")
+	out.WriteString("<desc>A line for each: Corollary, an operator written by hand, a client that only makes the " +
+		"requests.</desc>\n")
 	out.WriteString("<style>text{fill:#777}.axis{stroke:#999;stroke-width:.5}polyline{fill:none;stroke-width:2}</style>\n")
 	for i, program := range names {
 		fmt.Fprintf(&out, `<circle cx="%d" cy="12" r="4" fill="%s"/><text x="%d" y="16">%s</text>`+"\n", 60+i*110, colors[program], 70+i*110, program)

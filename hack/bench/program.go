@@ -129,7 +129,9 @@ func valueOf(family *dto.MetricFamily) (sum float64) {
 func withLabel(family *dto.MetricFamily, label, value string) *dto.MetricFamily {
 	part := &dto.MetricFamily{}
 	for _, m := range family.GetMetric() {
-		if slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool { return l.GetName() == label && l.GetValue() == value }) {
+		if slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool {
+			return l.GetName() == label && l.GetValue() == value
+		}) {
 			part.Metric = append(part.Metric, m)
 		}
 	}

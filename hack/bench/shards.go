@@ -46,7 +46,8 @@ const (
 )
 
 // shardedConfig is operatorConfig with the label by which downstreams are filtered.
-var shardedConfig = strings.Replace(operatorConfig, "  owner:", "  shard: {label: bench.example.com/shard}\n  owner:", 1)
+var shardedConfig = strings.Replace(operatorConfig, "  owner:",
+	"  shard: {label: bench.example.com/shard}\n  owner:", 1)
 
 // shardSet is several processes for the objects of one namespace. The process of run is each of them in turn.
 type shardSet struct {
@@ -75,12 +76,15 @@ func (b *bench) shardSamples(ctx context.Context, m matrix, o options) ([]shardS
 }
 
 // shardSamplesOf fills in what is measured of each set of processes.
-func (b *bench) shardSamplesOf(ctx context.Context, objects, size int, sets []shardSample) (list []shardSample, err error) {
+func (b *bench) shardSamplesOf(
+	ctx context.Context, objects, size int, sets []shardSample,
+) (list []shardSample, err error) {
 	namespace := fmt.Sprintf("shards-%d-%d", objects, size)
-	p := &program{name: "corollary", operator: true, reconcileMetric: "corollary_reconcile_seconds", command: func(o work.Options) []string {
-		return append(corollary(b.dir, shardedConfig, o), "--shards", fmt.Sprint(virtualShards), "--leader-elect",
-			"--leader-election-id", "bench", "--leader-election-namespace", namespace)
-	}}
+	p := &program{name: "corollary", operator: true, reconcileMetric: "corollary_reconcile_seconds",
+		command: func(o work.Options) []string {
+			return append(corollary(b.dir, shardedConfig, o), "--shards", fmt.Sprint(virtualShards), "--leader-elect",
+				"--leader-election-id", "bench", "--leader-election-namespace", namespace)
+		}}
 	r, err := b.newRun(p, namespace, objects, size)
 	if err != nil {
 		return nil, err
@@ -279,7 +283,8 @@ func (b *bench) runShards(ctx context.Context, o options, m matrix) error {
 }
 
 func (s shardSample) sameCell(other shardSample) bool {
-	return s.Objects == other.Objects && s.Size == other.Size && s.Processes == other.Processes && s.where() == other.where()
+	return s.Objects == other.Objects && s.Size == other.Size &&
+		s.Processes == other.Processes && s.where() == other.where()
 }
 
 func (o options) readShards() (list []shardSample, err error) {

@@ -47,12 +47,18 @@ func shardTable(out *strings.Builder, cells []shardSample) {
 		name string
 		of   func(shardSample) string
 	}{
-		{"anonymous memory of each, the largest", func(s shardSample) string { return megabytes(float64(slices.Max(s.Anonymous))) }},
-		{"resident memory of each at the peak, the largest", func(s shardSample) string { return megabytes(float64(slices.Max(s.Peak))) }},
+		{"anonymous memory of each, the largest", func(s shardSample) string {
+			return megabytes(float64(slices.Max(s.Anonymous)))
+		}},
+		{"resident memory of each at the peak, the largest", func(s shardSample) string {
+			return megabytes(float64(slices.Max(s.Peak)))
+		}},
 		{"received by each, the most", func(s shardSample) string { return megabytes(float64(slices.Max(s.Received))) }},
 		{"settled after", func(s shardSample) string { return seconds(s.Seconds) }},
 		{"CPU time of all until then", func(s shardSample) string { return seconds(s.CPU) }},
-		{"requests of all until then, writes", func(s shardSample) string { return fmt.Sprintf("%s, %d", count(s.Requests), s.RestWrites) }},
+		{"requests of all until then, writes", func(s shardSample) string {
+			return fmt.Sprintf("%s, %d", count(s.Requests), s.RestWrites)
+		}},
 		{"changes a second under load", func(s shardSample) string { return fmt.Sprintf("%.0f", s.Rate) }},
 		{"queue p99, reconcile p99 under load, the slowest", func(s shardSample) string {
 			return shortSeconds(s.QueueP99) + ", " + shortSeconds(s.ReconcileP99)

@@ -98,7 +98,8 @@ func (d *demo) start(ctx context.Context) error {
 	}
 	for _, name := range []string{"eu", "us"} {
 		c := &cluster{name: name, dir: filepath.Join(d.dir, name)}
-		if c.plane, err = controlplane.Start(ctx, controlplane.Options{Assets: binaries, CRDs: []string{string(crds)}}); err != nil {
+		if c.plane, err = controlplane.Start(ctx, controlplane.Options{Assets: binaries,
+			CRDs: []string{string(crds)}}); err != nil {
 			return err
 		}
 		d.clusters = append(d.clusters, c)
@@ -110,7 +111,8 @@ func (d *demo) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text := "apiVersion: corollary.dev/v1alpha1\nkind: Activation\nmetadata: {name: global}\netcd: {endpoints: [\"http://" + client +
+	text := "apiVersion: corollary.dev/v1alpha1\nkind: Activation\nmetadata: {name: global}\netcd: {endpoints: " +
+		"[\"http://" + client +
 		"\"], key: /corollary/demo}\nleaseDuration: 5s\nrenewDeadline: 3s\nretryPeriod: 500ms\n"
 	fmt.Println(indent(text))
 	return os.WriteFile(d.activation(), []byte(text), 0o600)
@@ -142,7 +144,8 @@ func (d *demo) startLock(binaries string) (string, error) {
 		return "", err
 	}
 	d.lock = exec.Command(filepath.Join(binaries, "etcd"), "--name", "lock", "--data-dir", filepath.Join(d.dir, "etcd"),
-		"--listen-client-urls", "http://"+client, "--advertise-client-urls", "http://"+client, "--listen-peer-urls", "http://"+peer,
+		"--listen-client-urls", "http://"+client, "--advertise-client-urls", "http://"+client,
+		"--listen-peer-urls", "http://"+peer,
 		"--initial-advertise-peer-urls", "http://"+peer, "--initial-cluster", "lock=http://"+peer, "--log-level", "error")
 	if err := d.lock.Start(); err != nil {
 		return "", fmt.Errorf("starting etcd: %w", err)
@@ -159,7 +162,8 @@ func (d *demo) startOperator(c *cluster) error {
 		return fmt.Errorf("opening the log: %w", err)
 	}
 	defer log.Close()
-	c.process = exec.Command(binary, "run", "-c", chain+"/operators", "-c", d.activation(), "--activation-identity", c.name,
+	c.process = exec.Command(binary, "run", "-c", chain+"/operators", "-c", d.activation(),
+		"--activation-identity", c.name,
 		"--kubeconfig", filepath.Join(c.dir, "kubeconfig"), "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
 	c.process.Stdout, c.process.Stderr = log, log
 	c.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C ends it through the demo only
@@ -179,7 +183,8 @@ func (d *demo) operators(ctx context.Context) error {
 		return fmt.Errorf("reading an example: %w", err)
 	}
 	for _, c := range d.clusters {
-		if _, err := c.client.Resource(websites).Namespace("default").Create(ctx, documents[0].DeepCopy(), metav1.CreateOptions{}); err != nil {
+		if _, err := c.client.Resource(websites).Namespace("default").
+			Create(ctx, documents[0].DeepCopy(), metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("creating a Website in %s: %w", c.name, err)
 		}
 	}
@@ -243,7 +248,8 @@ func (d *demo) await(ctx context.Context, c *cluster) error {
 	var state string
 	err := poll(ctx, func() (bool, string) {
 		var err error
-		if state, err = d.command(ctx, "activation", "-c", d.activation()); err != nil || !strings.Contains(state, "global       "+c.name+" ") {
+		if state, err = d.command(ctx, "activation", "-c", d.activation()); err != nil ||
+			!strings.Contains(state, "global       "+c.name+" ") {
 			return false, state
 		}
 		n, err := count(ctx, c)

@@ -20,8 +20,10 @@ const (
 
 // Colors by the names in the dashboard, and the default colors of series.
 var (
-	named   = map[string]string{"green": "#3f8f3a", "red": "#d9263c", "orange": "#e8730c", "blue": "#3274d9", "purple": "#8f3bb8"}
-	palette = []string{"#5a9b4f", "#e0a92e", "#3fa7bd", "#e07b3a", "#d4473f", "#2f6fb3", "#a5428f", "#6b5b9e", "#3f6f33", "#b08a00"}
+	named = map[string]string{"green": "#3f8f3a", "red": "#d9263c", "orange": "#e8730c",
+		"blue": "#3274d9", "purple": "#8f3bb8"}
+	palette = []string{"#5a9b4f", "#e0a92e", "#3fa7bd", "#e07b3a", "#d4473f", "#2f6fb3", "#a5428f",
+		"#6b5b9e", "#3f6f33", "#b08a00"}
 )
 
 // hex returns a color by its name in the dashboard, or as it is.

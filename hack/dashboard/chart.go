@@ -91,7 +91,8 @@ func (c *canvas) axes(plot box, highest float64, unit string) float64 {
 
 func (c *canvas) timeAxis(plot box) {
 	every := time.Minute
-	for _, longer := range []time.Duration{2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour} {
+	for _, longer := range []time.Duration{2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute,
+		30 * time.Minute, time.Hour} {
 		if c.to.Sub(c.from) > 7*every {
 			every = longer
 		}

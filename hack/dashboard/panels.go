@@ -47,7 +47,8 @@ func (c *canvas) timeline(p *panel, b box, answers []answer) {
 				k++
 			}
 			if !math.IsNaN(values[j]) {
-				c.piece(p, box{plot.x + float64(j)/points*plot.w, y + high*0.1, float64(min(k, points)-j) / points * plot.w, high * 0.8}, values[j])
+				c.piece(p, box{plot.x + float64(j)/points*plot.w, y + high*0.1,
+					float64(min(k, points)-j) / points * plot.w, high * 0.8}, values[j])
 			}
 			j = k
 		}

@@ -32,7 +32,8 @@ func (s series) last() float64 { return s.values[len(s.values)-1] }
 
 // ask evaluates an expression of Grafana for the whole time range, or for its end.
 func (p *prometheus) ask(ctx context.Context, t target) ([]series, error) {
-	expr := strings.NewReplacer("$__rate_interval", p.rate, "$namespace", ".*", "$job", ".*", "$operator", ".*").Replace(t.Expr)
+	expr := strings.NewReplacer("$__rate_interval", p.rate, "$namespace", ".*", "$job", ".*",
+		"$operator", ".*").Replace(t.Expr)
 	form := url.Values{"query": {expr}}
 	path := "/api/v1/query_range"
 	if t.Instant {

@@ -61,7 +61,8 @@ func (s *environment) tree(ctx context.Context, website *unstructured.Unstructur
 		if c := condition(u, "Ready"); c != nil {
 			state = fmt.Sprintf("Ready=%v", c["status"])
 		}
-		fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("%-42s%s", strings.Repeat("   ", depth)+u.GetKind()+" "+u.GetName(), state), " "))
+		fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("%-42s%s",
+			strings.Repeat("   ", depth)+u.GetKind()+" "+u.GetName(), state), " "))
 	}
 	line(0, website)
 	children, err := s.in(pages).List(ctx, metav1.ListOptions{})

@@ -56,7 +56,8 @@ func startCorollary(ctx context.Context, console *printer, kubeconfig, log strin
 		return nil, fmt.Errorf("creating corollary's log: %w", err)
 	}
 	defer file.Close()
-	cmd := exec.Command(binary, append(args, "--kubeconfig", kubeconfig, "--metrics-bind-address", metrics, "--health-probe-bind-address",
+	cmd := exec.Command(binary, append(args, "--kubeconfig", kubeconfig, "--metrics-bind-address", metrics,
+		"--health-probe-bind-address",
 		health)...)
 	cmd.Stdout, cmd.Stderr = file, file
 	// Ctrl-C in a terminal goes to the whole process group; corollary must get the signal only from the demo, once.

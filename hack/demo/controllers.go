@@ -42,7 +42,8 @@ func (s *environment) simulateGarbageCollector(ctx context.Context) error {
 			if len(owners) == 0 || there[owners[0].UID] {
 				continue
 			}
-			if err := s.in(kind).Delete(ctx, list.Items[i].GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			if err := s.in(kind).Delete(ctx, list.Items[i].GetName(), metav1.DeleteOptions{}); err != nil &&
+				!apierrors.IsNotFound(err) {
 				return err
 			}
 		}

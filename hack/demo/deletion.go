@@ -38,7 +38,8 @@ func showDeletion(ctx context.Context, s *environment) error {
 	if err != nil {
 		return err
 	}
-	s.console.done("nothing is left of %d objects after %s: owner references and the garbage collector see to it", len(before),
+	s.console.done("nothing is left of %d objects after %s: owner references and the garbage collector see to it",
+		len(before),
 		formatDuration(time.Since(begin)))
 	return nil
 }

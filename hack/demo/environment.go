@@ -46,7 +46,9 @@ type environment struct {
 	hasManager bool
 }
 
-func newEnvironment(console *printer, plane *controlplane.ControlPlane, child *child, hasManager bool) (*environment, error) {
+func newEnvironment(
+	console *printer, plane *controlplane.ControlPlane, child *child, hasManager bool,
+) (*environment, error) {
 	client, err := dynamic.NewForConfig(plane.Config())
 	if err != nil {
 		return nil, fmt.Errorf("preparing a client: %w", err)
@@ -101,7 +103,8 @@ func ready(u *unstructured.Unstructured) string {
 	if c == nil {
 		return "it has no Ready condition yet"
 	}
-	if observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); observed != u.GetGeneration() {
+	if observed, _, _ := unstructured.NestedInt64(u.Object, "status",
+		"observedGeneration"); observed != u.GetGeneration() {
 		return "its status is about an older generation"
 	}
 	if c["status"] != "True" {
@@ -140,14 +143,19 @@ func fromFile(path string) (*unstructured.Unstructured, string, error) {
 	return documents[0], string(text), nil
 }
 
-func (s *environment) create(ctx context.Context, kind schema.GroupVersionResource, u *unstructured.Unstructured) error {
+func (s *environment) create(
+	ctx context.Context, kind schema.GroupVersionResource, u *unstructured.Unstructured,
+) error {
 	_, err := s.in(kind).Create(ctx, u, metav1.CreateOptions{FieldManager: demoManager})
 	return err
 }
 
 // patch changes an object like kubectl edit.
-func (s *environment) patch(ctx context.Context, kind schema.GroupVersionResource, name, merge string, subresources ...string) error {
-	_, err := s.in(kind).Patch(ctx, name, types.MergePatchType, []byte(merge), metav1.PatchOptions{FieldManager: demoManager}, subresources...)
+func (s *environment) patch(
+	ctx context.Context, kind schema.GroupVersionResource, name, merge string, subresources ...string,
+) error {
+	_, err := s.in(kind).Patch(ctx, name, types.MergePatchType, []byte(merge),
+		metav1.PatchOptions{FieldManager: demoManager}, subresources...)
 	return err
 }
 

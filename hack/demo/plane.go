@@ -19,7 +19,8 @@ const (
 )
 
 // startPlane starts the control plane with the CRDs of the examples and writes a kubeconfig for it.
-func startPlane(ctx context.Context, console *printer, dir string) (plane *controlplane.ControlPlane, kubeconfig string, hasManager bool,
+func startPlane(ctx context.Context, console *printer, dir string) (plane *controlplane.ControlPlane,
+	kubeconfig string, hasManager bool,
 	err error) {
 	binaries, hasManager, err := assets.BuildForDemo(ctx, os.Stderr)
 	if err != nil {
@@ -29,14 +30,16 @@ func startPlane(ctx context.Context, console *printer, dir string) (plane *contr
 	for _, name := range []string{chain, app} {
 		text, err := os.ReadFile(filepath.Join(name, "crd.yaml"))
 		if err != nil {
-			return nil, "", false, fmt.Errorf("reading an example: %w: run the demo from the root of the repository, as make demo does", err)
+			return nil, "", false,
+				fmt.Errorf("reading an example: %w: run the demo from the root of the repository, as make demo does", err)
 		}
 		crds = append(crds, string(text))
 	}
 	begin := time.Now()
 	opts := controlplane.Options{Assets: binaries, CRDs: crds, Audit: true}
 	if hasManager {
-		opts.Controllers = []string{controlplane.GarbageCollector, controlplane.Namespaces, controlplane.Deployments, controlplane.ReplicaSets}
+		opts.Controllers = []string{controlplane.GarbageCollector, controlplane.Namespaces,
+			controlplane.Deployments, controlplane.ReplicaSets}
 	}
 	plane, err = controlplane.Start(ctx, opts)
 	if err != nil {
@@ -48,7 +51,8 @@ func startPlane(ctx context.Context, console *printer, dir string) (plane *contr
 	}
 	console.done("%s, with the CRDs of two examples (%s)", running, formatDuration(time.Since(begin)))
 	if !hasManager {
-		console.note("no kube-controller-manager is installed: the demo does the work of the garbage collector and of the Deployment controller")
+		console.note("no kube-controller-manager is installed: the demo does the work of the garbage collector and of the " +
+			"Deployment controller")
 	}
 	path := filepath.Join(dir, "kubeconfig")
 	text, err := controlplane.Kubeconfig(plane.Config())

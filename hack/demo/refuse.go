@@ -24,7 +24,8 @@ func newApp(name string, spec map[string]any) *unstructured.Unstructured {
 // showInvalid creates an Appoperator that violates a rule of the config.
 func showInvalid(ctx context.Context, s *environment) error {
 	const name = "too-many"
-	s.console.say("The config has the rule self.spec.?replicas.orValue(1) <= 20. Somebody asks for 25 replicas; the author reads")
+	s.console.say("The config has the rule self.spec.?replicas.orValue(1) <= 20. Somebody asks for 25 replicas; the " +
+		"author reads")
 	err := s.create(ctx, apps, newApp(name, map[string]any{"image": "shop", "tag": "1.10", "replicas": int64(25)}))
 	if err != nil {
 		return err
@@ -51,7 +52,8 @@ func showInvalid(ctx context.Context, s *environment) error {
 }
 
 // hostile is text that would become fields of the pod if templates were filled in as text and then parsed.
-const hostile = "hi\"\n      hostNetwork: true\n      containers:\n      - name: miner\n        image: evil.example.com/miner\n      x: " +
+const hostile = "hi\"\n      hostNetwork: true\n      containers:\n      - name: miner\n        image: " +
+	"evil.example.com/miner\n      x: " +
 	"\"\n---\nkind: Secret\n{{ .metadata }}"
 
 // showInjection creates an Appoperator whose text contains YAML.
@@ -88,11 +90,13 @@ func showInjection(ctx context.Context, s *environment) error {
 	if _, set := podSpec(d)["hostNetwork"]; set || len(containers) != 1 {
 		return fmt.Errorf("the text became structure: %v", podSpec(d))
 	}
-	shown, err := yaml.Marshal(map[string]any{"containers": []any{map[string]any{"name": container(d)["name"], "env": env}}})
+	shown, err := yaml.Marshal(map[string]any{"containers": []any{map[string]any{"name": container(d)["name"],
+		"env": env}}})
 	if err != nil {
 		return err
 	}
-	s.console.done("in the Deployment it is that string, byte for byte; hostNetwork is not set, and there is one container:")
+	s.console.done("in the Deployment it is that string, byte for byte; hostNetwork is not set, and there is one " +
+		"container:")
 	s.console.block(string(shown))
 	return nil
 }

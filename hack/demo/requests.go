@@ -41,7 +41,8 @@ func showRequests(ctx context.Context, s *environment) error {
 	if err != nil {
 		return err
 	}
-	s.console.say("Everything above, counted by corollary's metric corollary_requests_total (lists, watches and discovery aside):")
+	s.console.say("Everything above, counted by corollary's metric corollary_requests_total (lists, watches and " +
+		"discovery aside):")
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-14s%-8s%-40s%-6s%s\n", "operator", "verb", "resource", "code", "requests")
 	for _, r := range rows {
@@ -71,7 +72,8 @@ func requestsIn(text string) ([]row, error) {
 		rows = append(rows, row{code: m[1], operator: m[2], resource: m[3], verb: m[4], count: int(count)})
 	}
 	slices.SortFunc(rows, func(a, b row) int {
-		return strings.Compare(a.operator+" "+a.resource+" "+a.verb+" "+a.code, b.operator+" "+b.resource+" "+b.verb+" "+b.code)
+		return strings.Compare(a.operator+" "+a.resource+" "+a.verb+" "+a.code,
+			b.operator+" "+b.resource+" "+b.verb+" "+b.code)
 	})
 	return rows, nil
 }

@@ -72,9 +72,11 @@ var ofHelm = regexp.MustCompile(`(?m)^( +(helm\.sh/chart|app\.kubernetes\.io/man
 func (r *release) writeInstall(ctx context.Context) error {
 	repository, tag, ok := cutTag(r.image)
 	if !ok {
-		return fmt.Errorf("-image %q is not a repository and a tag, such as registry.example.com/corollary:%s", r.image, r.number())
+		return fmt.Errorf("-image %q is not a repository and a tag, such as registry.example.com/corollary:%s",
+			r.image, r.number())
 	}
-	args := []string{"template", "corollary", filepath.Join(r.out, r.chartName()), "--namespace", "corollary", "--values", "-",
+	args := []string{"template", "corollary", filepath.Join(r.out, r.chartName()), "--namespace",
+		"corollary", "--values", "-",
 		"--set-string", "image.repository=" + repository, "--set-string", "image.tag=" + tag}
 	for _, name := range installed {
 		args = append(args, "--show-only", "templates/"+name+".yaml")

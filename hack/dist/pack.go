@@ -24,7 +24,8 @@ func tarGz(files []file, date time.Time) ([]byte, error) {
 	zipper := gzip.NewWriter(&packed)
 	archive := tar.NewWriter(zipper)
 	for _, f := range files {
-		header := &tar.Header{Name: f.name, Mode: int64(f.mode), Size: int64(len(f.data)), ModTime: date, Typeflag: tar.TypeReg}
+		header := &tar.Header{Name: f.name, Mode: int64(f.mode), Size: int64(len(f.data)),
+			ModTime: date, Typeflag: tar.TypeReg}
 		if err := archive.WriteHeader(header); err != nil {
 			return nil, fmt.Errorf("packing %s: %w", f.name, err)
 		}

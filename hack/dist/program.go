@@ -14,7 +14,8 @@ import (
 type platform struct{ os, arch string }
 
 var platforms = []platform{
-	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"},
+	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"},
+	{"windows", "amd64"}, {"windows", "arm64"},
 }
 
 // program returns the file name of the program.
@@ -79,7 +80,8 @@ func (r *release) compile(ctx context.Context, p platform) ([]byte, error) {
 	}
 	defer os.RemoveAll(dir)
 	output := filepath.Join(dir, p.program())
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", r.ldflags, "-o", output, "./cmd/corollary")
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", r.ldflags,
+		"-o", output, "./cmd/corollary")
 	command.Dir = r.root
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0",
 		"GOWORK=off", "GOFLAGS=-mod=readonly", "GOEXPERIMENT=")

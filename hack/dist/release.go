@@ -42,8 +42,10 @@ func (r *release) setDate(text string) error {
 }
 
 func (r *release) checkVersion() error {
-	if _, err := semver.StrictNewVersion(strings.TrimPrefix(r.version, "v")); err != nil || !strings.HasPrefix(r.version, "v") {
-		return fmt.Errorf("-version %q is not v and a semantic version: check out a tag such as v1.2.3, or run make dist VERSION=v1.2.3",
+	if _, err := semver.StrictNewVersion(strings.TrimPrefix(r.version, "v")); err != nil ||
+		!strings.HasPrefix(r.version, "v") {
+		return fmt.Errorf("-version %q is not v and a semantic version: check out a tag such as v1.2.3, or run make dist "+
+			"VERSION=v1.2.3",
 			r.version)
 	}
 	return nil

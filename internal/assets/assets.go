@@ -65,8 +65,9 @@ func BuildOldest(ctx context.Context, progress io.Writer) (string, error) {
 // named returns the directory that KUBEBUILDER_ASSETS names, if it is complete.
 func named(dir string) (string, error) {
 	if err := gobuild.Complete(dir, Names...); err != nil {
-		return "", fmt.Errorf("using %s=%s: %w: it needs %s; where one is lacking (setup-envtest brings no controller manager), "+
-			"unset %s to use a build of our own", Env, dir, err, strings.Join(Names, ", "), Env)
+		return "", fmt.Errorf(
+			"using %s=%s: %w: it needs %s; where one is lacking (setup-envtest brings no controller manager), "+
+				"unset %s to use a build of our own", Env, dir, err, strings.Join(Names, ", "), Env)
 	}
 	return dir, nil
 }

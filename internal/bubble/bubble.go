@@ -66,7 +66,8 @@ func serve(t *testing.T, definitions []*unstructured.Unstructured) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"default", "kube-system"} {
-		if _, err := cluster.Put(testkit.Parse(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")); err != nil {
+		if _, err := cluster.Put(testkit.Parse(t,
+			"{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -79,7 +79,8 @@ func Orphaned(takings []Taking, renewed map[string]time.Time, since time.Time) (
 		if x.Process == "" && x.By != before {
 			continue // another process writes down that the holder died
 		}
-		if last[x.Shard] = x.Process; before == "" || x.Process == "" || before == x.Process || x.Suspect || x.Received.Before(since) {
+		if last[x.Shard] = x.Process; before == "" || x.Process == "" || before == x.Process ||
+			x.Suspect || x.Received.Before(since) {
 			continue
 		}
 		longest = max(longest, x.Received.Sub(renewed[before]))

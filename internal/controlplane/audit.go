@@ -84,7 +84,8 @@ func (c *ControlPlane) configureAudit(flags *envtest.Arguments, bodies string) e
 	flags.Set("audit-policy-file", policy)
 	flags.Set("audit-log-path", c.audit)
 	flags.Set("audit-log-mode", "blocking")
-	flags.Set("audit-log-maxsize", "0") // one file: by default it rotates after 100 MB, and ReadAudit would lose the older part
+	// one file: by default it rotates after 100 MB, and ReadAudit would lose the older part
+	flags.Set("audit-log-maxsize", "0")
 	return nil
 }
 

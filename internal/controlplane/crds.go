@@ -110,7 +110,9 @@ func installCRD(ctx context.Context, client dynamic.Interface,
 }
 
 // waitForCRD waits until every served version of the CRD can be used.
-func waitForCRD(ctx context.Context, config *rest.Config, client dynamic.Interface, crd *apiextensionsv1.CustomResourceDefinition) error {
+func waitForCRD(
+	ctx context.Context, config *rest.Config, client dynamic.Interface, crd *apiextensionsv1.CustomResourceDefinition,
+) error {
 	finder, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("creating a discovery client: %w", err)
@@ -120,10 +122,11 @@ func waitForCRD(ctx context.Context, config *rest.Config, client dynamic.Interfa
 			continue
 		}
 		var last error
-		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, crdTimeout, true, func(ctx context.Context) (bool, error) {
-			last = served(ctx, finder, client, crd, version.Name)
-			return last == nil, nil
-		})
+		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, crdTimeout, true,
+			func(ctx context.Context) (bool, error) {
+				last = served(ctx, finder, client, crd, version.Name)
+				return last == nil, nil
+			})
 		if err != nil {
 			return fmt.Errorf("waiting for CRD %s, version %s: %w", crd.Name, version.Name, errors.Join(err, last))
 		}
@@ -132,7 +135,8 @@ func waitForCRD(ctx context.Context, config *rest.Config, client dynamic.Interfa
 }
 
 // served returns nil when the version of the CRD can be used.
-func served(ctx context.Context, finder *discovery.DiscoveryClient, client dynamic.Interface, crd *apiextensionsv1.CustomResourceDefinition,
+func served(ctx context.Context, finder *discovery.DiscoveryClient, client dynamic.Interface,
+	crd *apiextensionsv1.CustomResourceDefinition,
 	version string) error {
 	gv := crd.Spec.Group + "/" + version
 	resources, err := finder.ServerResourcesForGroupVersion(gv)

@@ -88,10 +88,11 @@ func (c *ControlPlane) connect(ctx context.Context) error {
 	}
 	namespaces := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
-		_, last = namespaces.Get(ctx, "default", metav1.GetOptions{})
-		return last == nil, nil
-	})
+	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, startTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			_, last = namespaces.Get(ctx, "default", metav1.GetOptions{})
+			return last == nil, nil
+		})
 	if err != nil {
 		return fmt.Errorf("waiting for the namespace default: %w", errors.Join(err, last))
 	}

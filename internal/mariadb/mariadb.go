@@ -49,8 +49,9 @@ func New(t testing.TB, more ...string) *Server {
 		s.Kill()
 		_ = os.RemoveAll(home)
 	})
-	s.write("init.sql", fmt.Sprintf("CREATE USER IF NOT EXISTS %[1]s IDENTIFIED BY '%[2]s';\nGRANT ALL ON *.* TO %[1]s WITH GRANT OPTION;\n"+
-		"CREATE DATABASE IF NOT EXISTS test;\n", User, Password))
+	s.write("init.sql", fmt.Sprintf(
+		"CREATE USER IF NOT EXISTS %[1]s IDENTIFIED BY '%[2]s';\nGRANT ALL ON *.* TO %[1]s WITH GRANT OPTION;\n"+
+			"CREATE DATABASE IF NOT EXISTS test;\n", User, Password))
 	install := s.command("mariadb-install-db", "--no-defaults", "--datadir="+s.dir, "--skip-test-db",
 		"--auth-root-authentication-method=normal")
 	if out, err := install.CombinedOutput(); err != nil {
@@ -91,8 +92,10 @@ func (s *Server) Start() {
 		s.t.Fatal(err)
 	}
 	home := filepath.Dir(s.dir)
-	s.cmd = s.command("mariadbd", append([]string{"--no-defaults", "--datadir=" + s.dir, "--bind-address=" + host, "--port=" + port,
-		"--socket=" + filepath.Join(home, "socket"), "--pid-file=" + filepath.Join(home, "pid"), "--init-file=" + filepath.Join(home, "init.sql"),
+	s.cmd = s.command("mariadbd", append([]string{"--no-defaults", "--datadir=" + s.dir,
+		"--bind-address=" + host, "--port=" + port,
+		"--socket=" + filepath.Join(home, "socket"), "--pid-file=" + filepath.Join(home, "pid"),
+		"--init-file=" + filepath.Join(home, "init.sql"),
 		"--skip-name-resolve", "--innodb-buffer-pool-size=32M", "--innodb-flush-log-at-trx-commit=2"}, s.more...)...)
 	log := &bytes.Buffer{}
 	s.cmd.Stdout, s.cmd.Stderr = log, log

@@ -41,7 +41,8 @@ func New(t testing.TB) *Server {
 	if err := os.WriteFile(password, []byte(Password), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s.run("initdb", "-D", s.dir, "-U", "postgres", "-A", "scram-sha-256", "--pwfile", password, "-E", "UTF8", "--locale", "C", "--no-sync")
+	s.run("initdb", "-D", s.dir, "-U", "postgres", "-A", "scram-sha-256", "--pwfile", password, "-E", "UTF8",
+		"--locale", "C", "--no-sync")
 	s.Start()
 	return s
 }
@@ -111,8 +112,10 @@ func (s *Server) Start() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.cmd = s.command("postgres", "-D", s.dir, "-p", port, "-c", "listen_addresses="+host, "-c", "unix_socket_directories=",
-		"-c", "fsync=off", "-c", "wal_level=replica", "-c", "max_wal_senders=5", "-c", "hot_standby=on", "-c", "shared_buffers=16MB")
+	s.cmd = s.command("postgres", "-D", s.dir, "-p", port, "-c", "listen_addresses="+host,
+		"-c", "unix_socket_directories=",
+		"-c", "fsync=off", "-c", "wal_level=replica", "-c", "max_wal_senders=5", "-c", "hot_standby=on",
+		"-c", "shared_buffers=16MB")
 	log := &bytes.Buffer{}
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	if err := s.cmd.Start(); err != nil {

@@ -23,7 +23,8 @@ func Audit(t testing.TB, conditions ...func(Request) bool) []Request {
 	}
 	var requests []Request
 	for _, event := range events {
-		request := Request{Verb: strings.ToUpper(event.Verb), UserAgent: event.UserAgent, User: event.User.Username, Sender: event.User.Username, Received: event.Received}
+		request := Request{Verb: strings.ToUpper(event.Verb), UserAgent: event.UserAgent, User: event.User.Username,
+			Sender: event.User.Username, Received: event.Received}
 		if event.ImpersonatedUser != nil {
 			request.User = event.ImpersonatedUser.Username
 		}

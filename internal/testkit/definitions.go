@@ -45,7 +45,8 @@ func CheckAppoperatorSchema(t testing.TB, s *spec.Schema) {
 	if got, _ := properties["config"].Extensions.GetBool("x-kubernetes-preserve-unknown-fields"); !got {
 		t.Error("spec.config does not preserve unknown fields any more")
 	}
-	if !properties["replicas"].Type.Contains("integer") || !properties["labels"].AdditionalProperties.Schema.Type.Contains("string") {
+	if !properties["replicas"].Type.Contains("integer") ||
+		!properties["labels"].AdditionalProperties.Schema.Type.Contains("string") {
 		t.Error("the types of spec.replicas and spec.labels are gone")
 	}
 }

@@ -148,7 +148,8 @@ func refusal(request *http.Request, code int) (*http.Response, error) {
 	info := describe(request)
 	resource, _, _ := strings.Cut(info.Resource, "/")
 	status := apierrors.NewGenericServerResponse(code, strings.ToLower(info.Verb),
-		schema.GroupResource{Group: info.Group, Resource: resource}, info.Name, "made to fail by a test", retryAfter, true).Status()
+		schema.GroupResource{Group: info.Group, Resource: resource}, info.Name,
+		"made to fail by a test", retryAfter, true).Status()
 	status.APIVersion, status.Kind = "v1", "Status"
 	text, err := json.Marshal(status)
 	if err != nil {

@@ -43,7 +43,8 @@ func encodings(secret []byte) [][]byte {
 	quoted, _ := json.Marshal(string(secret))
 	list := [][]byte{secret, bytes.ToUpper(secret), bytes.ToLower(secret), quoted, []byte(fmt.Sprintf("%q", secret))}
 	for i := range min(3, len(secret)) {
-		list = append(list, []byte(base64.StdEncoding.EncodeToString(secret[i:])), []byte(base64.URLEncoding.EncodeToString(secret[i:])))
+		list = append(list, []byte(base64.StdEncoding.EncodeToString(secret[i:])),
+			[]byte(base64.URLEncoding.EncodeToString(secret[i:])))
 	}
 	return list
 }
@@ -85,32 +86,55 @@ func SecretSinks() map[string]string {
 	data := func(hole string) string { return config(head + "      data: {x: " + hole + "}") }
 	const plain = `(input "settings").data.color | b64dec`
 	sinks := map[string]string{
-		"label":    config("metadata:\n        name: {{ .metadata.name }}-SINK\n        labels: {secret: {{ " + plain + " | quote }}}"),
-		"labelKey": config("metadata:\n        name: {{ .metadata.name }}-SINK\n        labels: {{ dict (" + plain + ") \"x\" | toJson }}"),
-		"name":     config("metadata:\n        name: a_{{ " + plain + " }}"),
-		"ns":       config("metadata:\n        name: {{ .metadata.name }}-SINK\n        namespace: {{ " + plain + " | quote }}"),
-		"metaKey":  config("metadata:\n        name: {{ .metadata.name }}-SINK\n        {{ " + plain + " | quote }}: x"),
-		"kind":     config("kind: {{ " + plain + " | quote }}\n      metadata: {name: {{ .metadata.name }}-SINK}"),
-		"dataKey":  config(head + "      data: {{ dict (printf \"%s ~\" (" + plain + ")) \"x\" | toJson }}"),
-		"twice":    config(head + "      data:\n        {{ " + plain + " | quote }}: a\n        {{ " + plain + " | quote }}: b"),
-		"replicas": "apiVersion: apps/v1\n    kind: Deployment\n    template: |\n      " + head + "      spec: {replicas: {{ " + plain + " | quote }}, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}",
-		"image":    "apiVersion: apps/v1\n    kind: Deployment\n    template: |\n      " + head + "      spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: {{ " + plain + " | quote }}, image: b}]}}}",
-		"unknown":  "apiVersion: apps/v1\n    kind: Deployment\n    template: |\n      " + head + "      spec: {selector: {matchLabels: {a: b}}, {{ " + plain + " | quote }}: x, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}",
-		"envTwice": "apiVersion: apps/v1\n    kind: Deployment\n    template: |\n      " + head + "      spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b, env: [{name: {{ " + plain + " | quote }}, value: a}, {name: {{ " + plain + " | quote }}, value: b}]}]}}}",
-		"svcType":  "apiVersion: v1\n    kind: Service\n    template: |\n      " + head + "      spec: {type: {{ " + plain + " | quote }}, ports: [{port: 80}]}",
-		"port":     "apiVersion: v1\n    kind: Service\n    template: |\n      " + head + "      spec: {ports: [{port: 80, name: {{ " + plain + " | quote }}}]}",
-		"denied":   config("metadata:\n        name: {{ .metadata.name }}-SINK\n        annotations: {denied: \"yes\"}\n      data: {x: {{ " + plain + " | toJson }}}"),
-		"when":     data("a") + "\n    when: int(inputs.settings.data.color) > 3",
-		"ready":    data("a") + "\n    ready: {rules: [{rule: int(inputs.settings.data.color) > 3, message: not yet}]}",
-		"live":     data("{{ "+plain+" | toJson }}") + "\n    ready: {rules: [{rule: int(downstream.data.x) > 3, message: not yet}]}",
-		"failed":   data("{{ "+plain+" | toJson }}") + "\n    ready: {failed: [{rule: downstream.data.x == inputs.settings.data.color, message: it failed}]}",
-		"secret":   "apiVersion: v1\n    kind: Secret\n    template: |\n      " + head + "      type: kubernetes.io/dockerconfigjson\n      stringData: {.dockerconfigjson: {{ printf \"{%s\" (" + plain + ") | quote }}}",
+		"label": config("metadata:\n        name: {{ .metadata.name }}-SINK\n        labels: {secret: {{ " +
+			plain + " | quote }}}"),
+		"labelKey": config("metadata:\n        name: {{ .metadata.name }}-SINK\n        labels: {{ dict (" +
+			plain + ") \"x\" | toJson }}"),
+		"name": config("metadata:\n        name: a_{{ " + plain + " }}"),
+		"ns": config("metadata:\n        name: {{ .metadata.name }}-SINK\n        namespace: {{ " +
+			plain + " | quote }}"),
+		"metaKey": config("metadata:\n        name: {{ .metadata.name }}-SINK\n        {{ " + plain + " | quote }}: x"),
+		"kind":    config("kind: {{ " + plain + " | quote }}\n      metadata: {name: {{ .metadata.name }}-SINK}"),
+		"dataKey": config(head + "      data: {{ dict (printf \"%s ~\" (" + plain + ")) \"x\" | toJson }}"),
+		"twice": config(head + "      data:\n        {{ " + plain +
+			" | quote }}: a\n        {{ " + plain + " | quote }}: b"),
+		"replicas": "apiVersion: apps/v1\n    kind: Deployment\n    template: |\n      " + head + "      spec: {replicas: " +
+			"{{ " + plain + " | quote }}, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: " +
+			"{containers: [{name: a, image: b}]}}}",
+		"image": "apiVersion: apps/v1\n    kind: Deployment\n    template: |\n      " + head + "      spec: {selector: " +
+			"{matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: {{ " + plain +
+			" | quote }}, image: b}]}}}",
+		"unknown": "apiVersion: apps/v1\n    kind: Deployment\n    template: |\n      " + head +
+			"      spec: {selector: {matchLabels: {a: b}}, {{ " + plain +
+			" | quote }}: x, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}",
+		"envTwice": "apiVersion: apps/v1\n    kind: Deployment\n    template: |\n      " + head + "      spec: {selector: " +
+			"{matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b, env: " +
+			"[{name: {{ " + plain + " | quote }}, value: a}, {name: {{ " + plain + " | quote }}, value: b}]}]}}}",
+		"svcType": "apiVersion: v1\n    kind: Service\n    template: |\n      " + head + "      spec: {type: {{ " + plain +
+			" | quote }}, ports: [{port: 80}]}",
+		"port": "apiVersion: v1\n    kind: Service\n    template: |\n      " + head +
+			"      spec: {ports: [{port: 80, name: {{ " + plain + " | quote }}}]}",
+		"denied": config("metadata:\n        name: {{ .metadata.name }}-SINK\n        annotations: {denied: \"yes\"}\n    " +
+			"  data: {x: {{ " + plain + " | toJson }}}"),
+		"when":  data("a") + "\n    when: int(inputs.settings.data.color) > 3",
+		"ready": data("a") + "\n    ready: {rules: [{rule: int(inputs.settings.data.color) > 3, message: not yet}]}",
+		"live": data("{{ "+plain+" | toJson }}") +
+			"\n    ready: {rules: [{rule: int(downstream.data.x) > 3, message: not yet}]}",
+		"failed": data("{{ "+plain+" | toJson }}") +
+			"\n    ready: {failed: [{rule: downstream.data.x == inputs.settings.data.color, message: it failed}]}",
+		"secret": "apiVersion: v1\n    kind: Secret\n    template: |\n      " + head +
+			"      type: kubernetes.io/dockerconfigjson\n      stringData: {.dockerconfigjson: {{ printf \"{%s\" (" +
+			plain + ") | quote }}}",
 	}
 	// printf has a format that is made: check refuses a constant one that the value never fits.
-	for name, hole := range map[string]string{"semver": plain + " | semver | toJson", "fromJson": plain + " | printf \"{%s\" | fromJson | toJson", "fail": "fail (printf \"no %s\" (" + plain + "))",
-		"required": "required (" + plain + ") .spec.nothing", "index": "index .spec (" + plain + ")", "dig": "dig (" + plain + ") (list) .metadata", "field": "(" + plain + ").color",
-		"printf": "printf (print \"%d\") (" + plain + ")", "atoi": "add 1 (" + plain + " | toDecimal)", "b64": plain + " | printf \"~%s\" | b64dec", "regex": "regexFind (printf \"(%s\" (" + plain + ")) \"x\"",
-		"slice": "slice (" + plain + ") 1 2", "text": "\"{{ dict (" + plain + ") 1 }}\"", "repeat": "repeat 1000000000 (" + plain + ")", "missing": "index (dict) (" + plain + ")"} {
+	for name, hole := range map[string]string{"semver": plain + " | semver | toJson",
+		"fromJson": plain + " | printf \"{%s\" | fromJson | toJson", "fail": "fail (printf \"no %s\" (" + plain + "))",
+		"required": "required (" + plain + ") .spec.nothing", "index": "index .spec (" + plain + ")",
+		"dig": "dig (" + plain + ") (list) .metadata", "field": "(" + plain + ").color",
+		"printf": "printf (print \"%d\") (" + plain + ")", "atoi": "add 1 (" + plain + " | toDecimal)",
+		"b64": plain + " | printf \"~%s\" | b64dec", "regex": "regexFind (printf \"(%s\" (" + plain + ")) \"x\"",
+		"slice": "slice (" + plain + ") 1 2", "text": "\"{{ dict (" + plain + ") 1 }}\"",
+		"repeat": "repeat 1000000000 (" + plain + ")", "missing": "index (dict) (" + plain + ")"} {
 		if !strings.Contains(hole, "{{") {
 			hole = "{{ " + hole + " }}"
 		}

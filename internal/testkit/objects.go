@@ -125,7 +125,8 @@ func Find(t testing.TB, gvr schema.GroupVersionResource, namespace, name string)
 // List reads all objects of a namespace ("" for every namespace) with the labels of the selector.
 func List(t testing.TB, gvr schema.GroupVersionResource, namespace, selector string) []unstructured.Unstructured {
 	t.Helper()
-	list, err := shared(t).dynamic.Resource(gvr).Namespace(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+	list, err := shared(t).dynamic.Resource(gvr).Namespace(namespace).
+		List(t.Context(), metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,8 @@ func Delete(t testing.TB, gvr schema.GroupVersionResource, namespace, name strin
 // Vanish takes a custom resource out of etcd, as if an API server had deleted it without looking at its finalizers.
 func Vanish(t testing.TB, gvr schema.GroupVersionResource, namespace, name string) {
 	t.Helper()
-	key := base64.StdEncoding.EncodeToString([]byte(strings.Join([]string{"/registry", gvr.Group, gvr.Resource, namespace, name}, "/")))
+	key := base64.StdEncoding.EncodeToString([]byte(strings.Join([]string{"/registry", gvr.Group,
+		gvr.Resource, namespace, name}, "/")))
 	answer, err := http.Post(plane().EtcdURL()+"/v3/kv/deleterange", "application/json", strings.NewReader(`{"key": "`+key+`"}`))
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +194,9 @@ func Vanish(t testing.TB, gvr schema.GroupVersionResource, namespace, name strin
 }
 
 // DeleteWith is Delete with a propagation policy, like `kubectl delete --cascade`.
-func DeleteWith(t testing.TB, gvr schema.GroupVersionResource, namespace, name string, propagation metav1.DeletionPropagation) {
+func DeleteWith(
+	t testing.TB, gvr schema.GroupVersionResource, namespace, name string, propagation metav1.DeletionPropagation,
+) {
 	t.Helper()
 	err := shared(t).dynamic.Resource(gvr).Namespace(namespace).Delete(t.Context(), name,
 		metav1.DeleteOptions{PropagationPolicy: &propagation})

@@ -35,7 +35,8 @@ func Webhook(t testing.TB, namespace, kind, operation, resource string,
 		_ = json.NewEncoder(w).Encode(review)
 	}))
 	t.Cleanup(server.Close)
-	bundle := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	bundle := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+		Bytes: server.Certificate().Raw}))
 	name := Unique(t)
 	made := Apply(t, "", fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1

@@ -41,8 +41,9 @@ var all = []gobuild.Module{
 		Versioned: gobuild.Kubernetes, Stamps: gobuild.KubernetesStamps,
 	},
 	{
-		Binary: "promtool", Package: "github.com/prometheus/prometheus/cmd/promtool", Versioned: "github.com/prometheus/prometheus",
-		Tags: "remove_all_sd", // without the clients of twenty clouds, which are most of the build
+		Binary: "promtool", Package: "github.com/prometheus/prometheus/cmd/promtool",
+		Versioned: "github.com/prometheus/prometheus",
+		Tags:      "remove_all_sd", // without the clients of twenty clouds, which are most of the build
 		Stamps: func(version string) []string {
 			return []string{"github.com/prometheus/common/version.Version=" + strings.TrimPrefix(version, "v")}
 		},

@@ -48,7 +48,8 @@ func (a *Activation) poll(f *load.ActivationFile) {
 	name, ask := locks.OpenName(f)
 	t := timings(f)
 	t.RetryPeriod = time.Duration(f.DNS.Interval)
-	p := leadership.NewPoll(leadership.PollOptions{Name: name, Timings: t, Again: f.OnLost == lock.OnLostStandby, Log: a.log,
+	p := leadership.NewPoll(leadership.PollOptions{Name: name, Timings: t,
+		Again: f.OnLost == lock.OnLostStandby, Log: a.log,
 		Ask: func(ctx context.Context) (bool, string, error) {
 			begin := time.Now()
 			named, what, err := ask(ctx)
@@ -60,7 +61,8 @@ func (a *Activation) poll(f *load.ActivationFile) {
 
 // elect takes part by a lock.
 func (a *Activation) elect(f *load.ActivationFile, store leadership.Store) error {
-	o := leadership.Options{Identity: f.Identity, Timings: timings(f), Again: f.OnLost == lock.OnLostStandby, HandsOver: true,
+	o := leadership.Options{Identity: f.Identity, Timings: timings(f),
+		Again: f.OnLost == lock.OnLostStandby, HandsOver: true,
 		Log: a.log}
 	w := &watched{Store: store, name: a.Name, identity: f.Identity, timings: o.Timings, log: a.log}
 	o.Waiting = func(holder string, lasts time.Duration) {

@@ -20,8 +20,9 @@ var (
 		Help: "Fencing token of this cluster, by activation; absent while it is a standby.",
 	}, []string{"activation"})
 	renewSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "corollary_activation_renew_seconds",
-		Help:    "Duration of one request that takes, renews or releases the lock of an activation, by result: Renewed or Failed.",
+		Name: "corollary_activation_renew_seconds",
+		Help: "Duration of one request that takes, renews or releases the lock of an activation, by result: Renewed or " +
+			"Failed.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 3, 10),
 	}, []string{"activation", "result"})
 	conflicts = prometheus.NewGaugeVec(prometheus.GaugeOpts{

@@ -126,7 +126,8 @@ func (p *probe) measure(ctx context.Context, into *Latencies, request func(conte
 		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("no answer within --timeout: %w", ctx.Err())
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), errors.As(err, new(*config.Error)), errors.Is(err, locks.ErrNotOurs):
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), errors.As(err, new(*config.Error)),
+		errors.Is(err, locks.ErrNotOurs):
 		return err
 	case err != nil:
 		p.failures = append(p.failures, fmt.Sprintf("after %s: %v", took.Round(time.Millisecond), err))
@@ -150,7 +151,8 @@ func (p *probe) compareClocks(record *leadership.Record, begin time.Time) {
 	}
 	renewed := record.RenewTime.Time
 	if !p.renewed.IsZero() && !renewed.Equal(p.renewed) {
-		p.clock(Clock{Of: identityOf(record.HolderIdentity), Ahead: p.read.Sub(renewed) + now.Sub(p.read)/2, Within: now.Sub(p.read)})
+		p.clock(Clock{Of: identityOf(record.HolderIdentity), Ahead: p.read.Sub(renewed) +
+			now.Sub(p.read)/2, Within: now.Sub(p.read)})
 	}
 	p.renewed, p.read = renewed, begin
 }
@@ -175,10 +177,12 @@ func (p *probe) result(f *load.ActivationFile) *Probed {
 	r.Retries = int(max(r.Margin, 0) / (every + slowest))
 	problem := func(format string, args ...any) { r.Problems = append(r.Problems, fmt.Sprintf(format, args...)) }
 	if len(p.failures) > 0 {
-		problem("%d of %d requests failed; the first one %s", len(p.failures), len(p.failures)+len(r.Reads)+len(r.Writes), p.failures[0])
+		problem("%d of %d requests failed; the first one %s", len(p.failures),
+			len(p.failures)+len(r.Reads)+len(r.Writes), p.failures[0])
 	}
 	if limit := locks.RequestTimeout(f); slowest >= limit {
-		problem("the slowest request took %s, and each is given up after %s, half of renewDeadline: raise renewDeadline and leaseDuration",
+		problem("the slowest request took %s, and each is given up after %s, half of renewDeadline: raise renewDeadline "+
+			"and leaseDuration",
 			slowest.Round(time.Millisecond), limit)
 	}
 	if r.Retries == 0 {
@@ -187,7 +191,8 @@ func (p *probe) result(f *load.ActivationFile) *Probed {
 			deadline, r.Margin.Round(time.Millisecond))
 	}
 	if reserve := time.Duration(f.LeaseDuration) - deadline; reserve <= slowest {
-		problem("leaseDuration - renewDeadline is %s, not longer than the slowest request, %s: a request may still be on its way when another "+
+		problem("leaseDuration - renewDeadline is %s, not longer than the slowest request, %s: a request may still be on "+
+			"its way when another "+
 			"cluster starts. Raise leaseDuration", reserve, slowest.Round(time.Millisecond))
 	}
 	return r

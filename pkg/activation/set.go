@@ -73,9 +73,11 @@ func (l Set) Changed(files []*load.ActivationFile) config.Errors {
 		switch {
 		case !f.Valid():
 		case at < 0:
-			errs = append(errs, f.Errorf("metadata.name", fix, "this process takes no part in the new activation %s", f.Metadata.Name))
+			errs = append(errs, f.Errorf("metadata.name", fix,
+				"this process takes no part in the new activation %s", f.Metadata.Name))
 		case l[at].file.Digest() != f.Digest():
-			errs = append(errs, f.Errorf("", fix, "activation %s has changed, and this process follows it as it was", f.Metadata.Name))
+			errs = append(errs, f.Errorf("", fix, "activation %s has changed, and this process follows it as it was",
+				f.Metadata.Name))
 		}
 	}
 	for _, a := range l {

@@ -40,7 +40,8 @@ func Read(ctx context.Context, store leadership.Store) (*State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", store.Describe(), err)
 	}
-	s := &State{Since: record.AcquireTime.Time, Renewed: record.RenewTime.Time, Token: leadership.Token(record.LeaderTransitions),
+	s := &State{Since: record.AcquireTime.Time, Renewed: record.RenewTime.Time,
+		Token:         leadership.Token(record.LeaderTransitions),
 		LeaseDuration: time.Duration(record.LeaseDurationSeconds) * time.Second, record: record}
 	s.Holder, s.Asked = leadership.HolderOf(record.HolderIdentity)
 	s.Identity = identityOf(record.HolderIdentity)
@@ -112,7 +113,8 @@ func TakeAway(ctx context.Context, store leadership.Store, holder string) (*Stat
 			return nil, fmt.Errorf("%s holds the lock, not %s", now.Holder, holder)
 		}
 		at := metav1.Now()
-		return &leadership.Record{LeaseDurationSeconds: 1, AcquireTime: at, RenewTime: at, LeaderTransitions: now.record.LeaderTransitions}, nil
+		return &leadership.Record{LeaseDurationSeconds: 1, AcquireTime: at, RenewTime: at,
+			LeaderTransitions: now.record.LeaderTransitions}, nil
 	})
 }
 

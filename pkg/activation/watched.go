@@ -61,7 +61,9 @@ func (w *watched) Watch(ctx context.Context, seen func(*leadership.Record) bool)
 	})
 }
 
-func (w *watched) write(ctx context.Context, record *leadership.Record, write func(context.Context, *leadership.Record) error) error {
+func (w *watched) write(
+	ctx context.Context, record *leadership.Record, write func(context.Context, *leadership.Record) error,
+) error {
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, w.limit())
 	defer cancel()
@@ -73,8 +75,10 @@ func (w *watched) write(ctx context.Context, record *leadership.Record, write fu
 	}
 	// The next renewal is sent a retry period after this answer, and counts once it is answered, too.
 	left := w.timings.RenewDeadline - took - w.timings.RetryPeriod - took
-	w.say("slow", left <= 0, "renewals are slow: the deadline passes before the next one, and writing pauses. Raise renewDeadline and "+
-		"leaseDuration, or lower retryPeriod", "took", took.Round(time.Millisecond).String(), "renewDeadline", w.timings.RenewDeadline.String(),
+	w.say("slow", left <= 0,
+		"renewals are slow: the deadline passes before the next one, and writing pauses. Raise renewDeadline and "+
+			"leaseDuration, or lower retryPeriod", "took", took.Round(time.Millisecond).String(), "renewDeadline",
+		w.timings.RenewDeadline.String(),
 		"retryPeriod", w.timings.RetryPeriod.String())
 	return nil
 }
@@ -108,8 +112,9 @@ func (w *watched) check(record *leadership.Record) {
 	w.mu.Unlock()
 	if twice {
 		setIdentityConflict(w.name)
-		w.say("identity "+holder, true, "another process with this identity is active: give each cluster an identity of its own, and start "+
-			"replicas in one cluster with --leader-elect", "identity", w.identity, "holder", holder)
+		w.say("identity "+holder, true,
+			"another process with this identity is active: give each cluster an identity of its own, and start "+
+				"replicas in one cluster with --leader-elect", "identity", w.identity, "holder", holder)
 	}
 }
 
@@ -119,8 +124,9 @@ func (w *watched) checkClock(record *leadership.Record) {
 		return
 	}
 	apart := time.Since(record.RenewTime.Time).Abs()
-	w.say("clock", apart > w.timings.LeaseDuration, "the clocks of the clusters differ. The lock does not depend on them, but times in "+
-		"logs and in corollary activation do", "by", apart.Round(time.Second).String(), "holder", record.HolderIdentity)
+	w.say("clock", apart > w.timings.LeaseDuration,
+		"the clocks of the clusters differ. The lock does not depend on them, but times in "+
+			"logs and in corollary activation do", "by", apart.Round(time.Second).String(), "holder", record.HolderIdentity)
 }
 
 // say logs a trouble once while it lasts.

@@ -57,7 +57,8 @@ func setOrDelete(m map[string]any, key, value string) {
 }
 
 // encoding writes what encoding/json would, in half of the time. Names are those of Go maps: none occurs twice.
-var encoding = json.JoinOptions(json.Deterministic(true), json.FormatNilSliceAsNull(true), json.FormatNilMapAsNull(true),
+var encoding = json.JoinOptions(json.Deterministic(true), json.FormatNilSliceAsNull(true),
+	json.FormatNilMapAsNull(true),
 	jsontext.AllowDuplicateNames(true))
 
 // encode writes v as JSON: keys are sorted, so the same value always gives the same bytes; integers are exact. What the

@@ -120,7 +120,9 @@ func denied(s metav1.Status) bool {
 	switch {
 	case s.Code >= http.StatusInternalServerError, s.Code == http.StatusConflict, s.Code == http.StatusTooManyRequests:
 		return false
-	case s.Details != nil && slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool { return c.Field != "" }):
+	case s.Details != nil && slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Field != ""
+	}):
 		return false
 	}
 	return byAdmission(s.Message)

@@ -119,7 +119,8 @@ func (c *Client) explainConflict(ctx context.Context, t Target, uid types.UID, e
 
 // Latest is Get with only the right to list, which every client that watches a kind has.
 func (c *Client) Latest(ctx context.Context, t Target) (*unstructured.Unstructured, error) {
-	list, err := c.list(ctx, t, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, t.Name).String()})
+	list, err := c.list(ctx, t,
+		metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, t.Name).String()})
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,9 @@ type Deletion struct {
 // the object is gone. ErrReplaced: another object has the name; nothing was deleted. propagation is required: without
 // one the API server uses each kind's default, and the one of Jobs keeps their pods. The result is only known if
 // KeepAnswers wraps the transport.
-func (c *Client) Delete(ctx context.Context, t Target, uid types.UID, propagation metav1.DeletionPropagation) (Deletion, error) {
+func (c *Client) Delete(
+	ctx context.Context, t Target, uid types.UID, propagation metav1.DeletionPropagation,
+) (Deletion, error) {
 	o := op{verb: "delete", doing: "deleting", needs: "delete"}
 	if uid == "" {
 		return Deletion{}, &Error{Verb: o.verb, Target: t, Err: errNoUID, op: o}

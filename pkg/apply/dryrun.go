@@ -21,7 +21,9 @@ func (c *Client) Dry() bool { return c.dry }
 // gives the result of several writes, which a single dry run cannot. obj is the object as a dry run returned it, or as
 // it was read, with changes; its managedFields say who owns which field. ErrConflict: the object has changed since.
 // ErrGone: it does not exist any more.
-func (c *Client) WouldStore(ctx context.Context, t Target, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (c *Client) WouldStore(
+	ctx context.Context, t Target, obj *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
 	asking := *c
 	asking.dry = true
 	p := patchOf(obj)

@@ -12,7 +12,8 @@ import (
 // finalizers on an object that is being deleted (Invalid). It sends a JSON patch: an apply by the same manager would
 // remove everything else. That needs the right to patch the resource; the one on its finalizers subresource is not
 // enough.
-func (c *Client) AddFinalizer(ctx context.Context, t Target, obj *unstructured.Unstructured, name string) (*unstructured.Unstructured,
+func (c *Client) AddFinalizer(ctx context.Context, t Target, obj *unstructured.Unstructured,
+	name string) (*unstructured.Unstructured,
 	error) {
 	have := obj.GetFinalizers()
 	if slices.Contains(have, name) {
@@ -33,7 +34,8 @@ func (c *Client) AddFinalizer(ctx context.Context, t Target, obj *unstructured.U
 
 // SwapFinalizer replaces the finalizer old by name in one request, so that the object always has one; if name exists,
 // it only removes old. Otherwise it is like AddFinalizer.
-func (c *Client) SwapFinalizer(ctx context.Context, t Target, obj *unstructured.Unstructured, old, name string) (*unstructured.Unstructured,
+func (c *Client) SwapFinalizer(ctx context.Context, t Target, obj *unstructured.Unstructured, old,
+	name string) (*unstructured.Unstructured,
 	error) {
 	have := obj.GetFinalizers()
 	at := slices.Index(have, old)

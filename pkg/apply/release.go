@@ -22,7 +22,9 @@ type Marks struct {
 // request, if there is nothing to remove; nil if it is gone. ErrConflict: live changed since. The entries of the
 // manager in managedFields go too, and values do not change: with our entry, the next writer would have a conflict with
 // us, and could never remove a field.
-func (c *Client) Release(ctx context.Context, t Target, live *unstructured.Unstructured, marks Marks) (*unstructured.Unstructured, error) {
+func (c *Client) Release(
+	ctx context.Context, t Target, live *unstructured.Unstructured, marks Marks,
+) (*unstructured.Unstructured, error) {
 	p := patchOf(live)
 	p.removeOwners(live, marks.OwnerUID)
 	p.removeKeys("labels", live.GetLabels(), marks.Labels)

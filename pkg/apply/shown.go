@@ -61,7 +61,8 @@ func shownMessage(err error, reason string, words redact.Words) string {
 // causeTypes are the cause types of the API server. A webhook may send any text as one.
 var causeTypes = []metav1.CauseType{metav1.CauseTypeFieldValueNotFound, metav1.CauseTypeFieldValueRequired,
 	metav1.CauseTypeFieldValueDuplicate,
-	metav1.CauseTypeFieldValueInvalid, metav1.CauseTypeFieldValueNotSupported, metav1.CauseTypeForbidden, metav1.CauseTypeTooLong,
+	metav1.CauseTypeFieldValueInvalid, metav1.CauseTypeFieldValueNotSupported,
+	metav1.CauseTypeForbidden, metav1.CauseTypeTooLong,
 	metav1.CauseTypeTooMany,
 	metav1.CauseTypeInternal, metav1.CauseTypeTypeInvalid}
 

@@ -63,7 +63,8 @@ func (c *Client) WithdrawStatus(ctx context.Context, t Target, live *unstructure
 	}
 	them := *c
 	them.manager = manager
-	out, err := them.applyTo(ctx, o, t, live.GetUID(), "", map[string]any{"apiVersion": live.GetAPIVersion(), "kind": live.GetKind()}, false)
+	out, err := them.applyTo(ctx, o, t, live.GetUID(), "", map[string]any{"apiVersion": live.GetAPIVersion(),
+		"kind": live.GetKind()}, false)
 	if err != nil {
 		return nil, err
 	}

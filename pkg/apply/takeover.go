@@ -13,7 +13,8 @@ import (
 // removes what it does not contain; otherwise a field that another manager set would stay forever. Entries of both
 // operations count, Update (kubectl create, helm, a hand-written operator) and Apply; those for subresources stay.
 // ErrConflict: live changed since. ErrGone, ErrReplaced: as for Apply.
-func (c *Client) TakeOver(ctx context.Context, t Target, live *unstructured.Unstructured, from []string) (*unstructured.Unstructured,
+func (c *Client) TakeOver(ctx context.Context, t Target, live *unstructured.Unstructured,
+	from []string) (*unstructured.Unstructured,
 	error) {
 	entries, ok := mergeEntries(live, c.manager, from)
 	if !ok {
@@ -67,7 +68,9 @@ func mergeEntries(live *unstructured.Unstructured, manager string, from []string
 		return nil, false
 	}
 	if into == nil {
-		into = theirs[max(0, slices.IndexFunc(theirs, func(e map[string]any) bool { return e["apiVersion"] == live.GetAPIVersion() }))]
+		into = theirs[max(0, slices.IndexFunc(theirs, func(e map[string]any) bool {
+			return e["apiVersion"] == live.GetAPIVersion()
+		}))]
 	}
 	into = maps.Clone(into)
 	for _, e := range theirs {

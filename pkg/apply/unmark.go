@@ -10,7 +10,9 @@ import (
 
 // Label sets labels of the object with that uid, whoever owns them, and changes nothing else. It returns the object as
 // stored. ErrReplaced, ErrGone: the object does not exist any more.
-func (c *Client) Label(ctx context.Context, t Target, uid types.UID, labels map[string]string) (*unstructured.Unstructured, error) {
+func (c *Client) Label(
+	ctx context.Context, t Target, uid types.UID, labels map[string]string,
+) (*unstructured.Unstructured, error) {
 	o := op{verb: "patch", doing: "labeling", needs: "patch"}
 	body := map[string]any{"metadata": map[string]any{"uid": string(uid), "labels": labels}}
 	out, failed := c.patch(ctx, o, t, types.MergePatchType, body, metav1.PatchOptions{DryRun: c.dryRun()})
@@ -22,7 +24,9 @@ func (c *Client) Label(ctx context.Context, t Target, uid types.UID, labels map[
 
 // Unmark removes marks from live, which was read as a whole, whoever owns them, and returns the object as stored; it
 // sends no request if there are none. ErrConflict: live changed since; read it again.
-func (c *Client) Unmark(ctx context.Context, t Target, live *unstructured.Unstructured, marks Marks) (*unstructured.Unstructured, error) {
+func (c *Client) Unmark(
+	ctx context.Context, t Target, live *unstructured.Unstructured, marks Marks,
+) (*unstructured.Unstructured, error) {
 	p := patchOf(live)
 	p.removeOwners(live, marks.OwnerUID)
 	p.removeKeys("labels", live.GetLabels(), marks.Labels)

@@ -41,7 +41,9 @@ func (c *Client) Create(ctx context.Context, t Target, obj map[string]any) (*uns
 // ErrGone: the object does not exist, and none was created. ErrReplaced: another object has its name, and was not
 // changed. ErrOwned: t yields, and other managers have other values. A terminating object accepts the apply; the result
 // has a deletionTimestamp.
-func (c *Client) Apply(ctx context.Context, t Target, uid types.UID, obj map[string]any) (*unstructured.Unstructured, error) {
+func (c *Client) Apply(
+	ctx context.Context, t Target, uid types.UID, obj map[string]any,
+) (*unstructured.Unstructured, error) {
 	return c.applyTo(ctx, op{verb: "apply", doing: "applying", needs: "patch"}, t, uid, "", obj, false)
 }
 
@@ -54,7 +56,9 @@ func (c *Client) ApplyAt(ctx context.Context, t Target, uid types.UID, resourceV
 
 // Withdraw removes the fields that only our manager owns from an object of others, and nothing else. It returns the
 // object; nil if it is gone or replaced.
-func (c *Client) Withdraw(ctx context.Context, t Target, gvk schema.GroupVersionKind, uid types.UID) (*unstructured.Unstructured, error) {
+func (c *Client) Withdraw(
+	ctx context.Context, t Target, gvk schema.GroupVersionKind, uid types.UID,
+) (*unstructured.Unstructured, error) {
 	obj := map[string]any{"apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind}
 	out, err := c.applyTo(ctx, op{verb: "apply", doing: "withdrawing from", needs: "patch"}, t, uid, "", obj, false)
 	if errors.Is(err, ErrGone) || errors.Is(err, ErrReplaced) {
@@ -65,7 +69,9 @@ func (c *Client) Withdraw(ctx context.Context, t Target, gvk schema.GroupVersion
 
 // DryRunApply returns a dry run of Apply. It returns what Apply would have stored. Admission webhooks run; because of
 // one with side effects the API server refuses every dry run.
-func (c *Client) DryRunApply(ctx context.Context, t Target, uid types.UID, obj map[string]any) (*unstructured.Unstructured, error) {
+func (c *Client) DryRunApply(
+	ctx context.Context, t Target, uid types.UID, obj map[string]any,
+) (*unstructured.Unstructured, error) {
 	return c.applyTo(ctx, op{verb: "apply", doing: "applying (dry run)", needs: "patch"}, t, uid, "", obj, true)
 }
 
@@ -84,7 +90,9 @@ func (c *Client) applyTo(ctx context.Context, o op, t Target, uid types.UID, res
 // sendApply sends one server-side apply, forced unless the target yields. The validation is strict: today API servers
 // refuse unknown fields in an apply at every level, and one that honors the level must not drop fields, because that
 // would be drift forever.
-func (c *Client) sendApply(ctx context.Context, o op, t Target, doc map[string]any, dryRun bool) (*unstructured.Unstructured, *Error) {
+func (c *Client) sendApply(
+	ctx context.Context, o op, t Target, doc map[string]any, dryRun bool,
+) (*unstructured.Unstructured, *Error) {
 	force := !t.Yields
 	opts := metav1.PatchOptions{Force: &force, FieldValidation: metav1.FieldValidationStrict}
 	if dryRun {

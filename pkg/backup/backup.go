@@ -129,11 +129,14 @@ func cannotList(err error) bool {
 }
 
 // kind writes a kind at one resourceVersion: it begins again where the API server has compacted that away.
-func (b *Backup) kind(ctx context.Context, w *archive.Writer, s Selection, uids map[types.UID]bool) (*archive.Kind, error) {
+func (b *Backup) kind(
+	ctx context.Context, w *archive.Writer, s Selection, uids map[types.UID]bool,
+) (*archive.Kind, error) {
 	k := &archive.Kind{APIVersion: s.GVK.GroupVersion().String(), Kind: s.GVK.Kind, Resource: s.Resource,
 		Namespaced: s.Namespaced, HasStatus: s.HasStatus}
 	if archive.IsSecret(k.GVR().GroupResource()) && len(b.Recipients) == 0 {
-		return k, errors.New("objects of this kind are only written encrypted, and the recipient is missing: set --age-recipient")
+		return k, errors.New(
+			"objects of this kind are only written encrypted, and the recipient is missing: set --age-recipient")
 	}
 	if s.Custom {
 		u, err := b.Client.Resource(definitions).Get(ctx, k.Name(), metav1.GetOptions{})
@@ -171,7 +174,9 @@ func (s *Selection) listed() []string {
 
 // attempt writes a kind, and adds its objects to written; uids are those of the kinds before. Where owners and what
 // they own are of this one kind, the owners have to be known first: an object may be listed before its owner.
-func (b *Backup) attempt(ctx context.Context, w *archive.Writer, s *Selection, k *archive.Kind, uids, written map[types.UID]bool) error {
+func (b *Backup) attempt(
+	ctx context.Context, w *archive.Writer, s *Selection, k *archive.Kind, uids, written map[types.UID]bool,
+) error {
 	isOwned := func(c Choice) bool { return c.Owned }
 	owners := func(uid types.UID) bool { return uids[uid] || written[uid] }
 	if unowned := slices.DeleteFunc(slices.Clone(s.Choices), isOwned); len(unowned) > 0 && len(unowned) < len(s.Choices) {
@@ -204,7 +209,8 @@ func (b *Backup) addRecorded(u *unstructured.Unstructured) {
 		if i < 0 {
 			more.recorded = more.Namespaces
 			b.Kinds = append(b.Kinds, more)
-		} else if s := &b.Kinds[i]; i > b.begun && s.Namespaced && len(s.Namespaces) > 0 && !slices.Contains(s.Namespaces, more.Namespaces[0]) {
+		} else if s := &b.Kinds[i]; i > b.begun && s.Namespaced && len(s.Namespaces) > 0 &&
+			!slices.Contains(s.Namespaces, more.Namespaces[0]) {
 			s.Namespaces = append(slices.Clip(s.Namespaces), more.Namespaces...)
 			s.recorded = append(slices.Clip(s.recorded), more.Namespaces...)
 		}
@@ -213,7 +219,9 @@ func (b *Backup) addRecorded(u *unstructured.Unstructured) {
 
 // family adds to found the objects that are chosen, and those of the same kind that they own, and so on. Each page is
 // read once: what is listed before its owner waits for it.
-func (b *Backup) family(ctx context.Context, s *Selection, k *archive.Kind, isOwner func(types.UID) bool, found map[types.UID]bool) error {
+func (b *Backup) family(
+	ctx context.Context, s *Selection, k *archive.Kind, isOwner func(types.UID) bool, found map[types.UID]bool,
+) error {
 	waiting := map[types.UID][]types.UID{} // by owner
 	return b.eachListed(ctx, s, k, func(u *unstructured.Unstructured) error {
 		switch {
@@ -240,7 +248,9 @@ func (b *Backup) matchesAny(choices []Choice, u *unstructured.Unstructured, owne
 
 // eachListed visits the objects in the kind's namespaces, one namespace after the other, all at the resourceVersion of
 // the first page.
-func (b *Backup) eachListed(ctx context.Context, s *Selection, k *archive.Kind, visit func(*unstructured.Unstructured) error) error {
+func (b *Backup) eachListed(
+	ctx context.Context, s *Selection, k *archive.Kind, visit func(*unstructured.Unstructured) error,
+) error {
 	selector := ""
 	if len(s.Choices) == 1 && s.Choices[0].Selector != nil {
 		selector = s.Choices[0].Selector.String()
@@ -277,7 +287,8 @@ func (b *Backup) eachListed(ctx context.Context, s *Selection, k *archive.Kind, 
 }
 
 func (b *Backup) matches(c Choice, u *unstructured.Unstructured, isOwner func(types.UID) bool) bool {
-	if c.Selector != nil && !c.Selector.Matches(labels.Set(u.GetLabels())) || c.Namespaces != nil && !c.Namespaces[u.GetNamespace()] {
+	if c.Selector != nil && !c.Selector.Matches(labels.Set(u.GetLabels())) || c.Namespaces != nil &&
+		!c.Namespaces[u.GetNamespace()] {
 		return false
 	}
 	if c.Rows != "" {
@@ -286,7 +297,9 @@ func (b *Backup) matches(c Choice, u *unstructured.Unstructured, isOwner func(ty
 			return ok && strings.HasPrefix(uid, c.Rows+":")
 		})
 	}
-	return !c.Owned || slices.ContainsFunc(contents.Owners(u, b.Operators), func(o contents.Owner) bool { return isOwner(o.UID) })
+	return !c.Owned || slices.ContainsFunc(contents.Owners(u, b.Operators), func(o contents.Owner) bool {
+		return isOwner(o.UID)
+	})
 }
 
 // rights are those that a backup needs.
@@ -294,7 +307,8 @@ func (b *Backup) rights() (list []right) {
 	for i := range b.Kinds {
 		s := &b.Kinds[i]
 		for _, namespace := range s.listed() {
-			list = append(list, right{verb: "list", resource: s.GVK.GroupVersion().WithResource(s.Resource), namespace: namespace})
+			list = append(list, right{verb: "list", resource: s.GVK.GroupVersion().
+				WithResource(s.Resource), namespace: namespace})
 		}
 		if s.Custom {
 			list = append(list, right{verb: "get", resource: definitions})

@@ -35,8 +35,9 @@ func (p *pass) finalizerNotes() (notes []string) {
 		if n > 1 {
 			objects = fmt.Sprintf("%d objects have", n)
 		}
-		notes = append(notes, fmt.Sprintf("%s: %s the finalizer %s, and no config is known whose operator removes it: if its controller does "+
-			"not run, the deletion never ends", key[0], objects, key[1]))
+		notes = append(notes, fmt.Sprintf(
+			"%s: %s the finalizer %s, and no config is known whose operator removes it: if its controller does "+
+				"not run, the deletion never ends", key[0], objects, key[1]))
 	}
 	slices.Sort(notes)
 	return notes

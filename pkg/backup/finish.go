@@ -85,7 +85,8 @@ func (p *pass) finishObject(ctx context.Context, t *target, u *unstructured.Unst
 		}
 	}
 	stored, err := p.patch(ctx, objects, u.GetName(), operations)
-	if err == nil && archive.IsSecret(t.GVR().GroupResource()) { // an operator that was not paused may have made other values since
+	// an operator that was not paused may have made other values since
+	if err == nil && archive.IsSecret(t.GVR().GroupResource()) {
 		p.compare(t, u, map[string]any{"data": want.Object["data"]}, map[string]any{"data": stored.Object["data"]})
 	}
 	return err
@@ -103,6 +104,7 @@ func (p *pass) patch(ctx context.Context, objects dynamic.ResourceInterface, nam
 	if err != nil {
 		return nil, err
 	}
-	return objects.Patch(ctx, name, types.JSONPatchType, text, metav1.PatchOptions{FieldManager: p.FieldManager, DryRun: p.dryRun()},
+	return objects.Patch(ctx, name, types.JSONPatchType, text,
+		metav1.PatchOptions{FieldManager: p.FieldManager, DryRun: p.dryRun()},
 		subresources...)
 }

@@ -42,7 +42,8 @@ func (p *pass) missingNamespaces(ctx context.Context) error {
 
 func (p *Plan) createNamespace(name string) {
 	if p.Namespaces = append(p.Namespaces, name); len(p.Namespaces) == 1 {
-		p.Notes = append(p.Notes, "namespaces are created without labels and annotations: add those that configs select them by")
+		p.Notes = append(p.Notes,
+			"namespaces are created without labels and annotations: add those that configs select them by")
 	}
 }
 

@@ -135,7 +135,8 @@ func (p *pass) refuse(t *target, u *unstructured.Unstructured, err error) {
 	} else {
 		p.plan.Refused = append(p.plan.Refused, problem)
 	}
-	if t.GVR() == namespaces && p.result == nil && p.plan.archived[u.GetName()] != "" { // what is in it is restored nevertheless
+	// what is in it is restored nevertheless
+	if t.GVR() == namespaces && p.result == nil && p.plan.archived[u.GetName()] != "" {
 		delete(p.plan.archived, u.GetName())
 		p.plan.createNamespace(u.GetName())
 	}
@@ -181,7 +182,8 @@ func (p *pass) create(ctx context.Context, t *target, u, want *unstructured.Unst
 		return nil
 	}
 	sent := p.withPause(t, want)
-	stored, err := p.objects(t, u.GetNamespace()).Create(ctx, sent, metav1.CreateOptions{FieldManager: p.FieldManager, DryRun: p.dryRun()})
+	stored, err := p.objects(t, u.GetNamespace()).Create(ctx, sent,
+		metav1.CreateOptions{FieldManager: p.FieldManager, DryRun: p.dryRun()})
 	if p.DryRun && apply.DryRunUnsupported(err) {
 		p.unknown(t, u, err.Error())
 		return nil
@@ -214,7 +216,9 @@ func (p *pass) expected(t *target, live, want *unstructured.Unstructured, unfini
 }
 
 // conflict decides about an object that exists.
-func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, existing *unstructured.Unstructured) error {
+func (p *pass) conflict(
+	ctx context.Context, t *target, k *KindPlan, u, want, existing *unstructured.Unstructured,
+) error {
 	live := existing.DeepCopy()
 	strip(live, t.HasStatus)
 	contents.Without(live, contents.Generated(u))
@@ -245,8 +249,10 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 	case p.OnConflict == Replace:
 		return p.replace(ctx, t, u, want, existing)
 	case p.plan.missing[u.GetUID()] && !unfinished:
-		return fmt.Errorf("it was created while it was being restored, and is not as in the backup: %s: if an operator created it, name its "+
-			"current config with -c, by which its upstreams are paused, and add --on-conflict replace", strings.Join(different, "; "))
+		return fmt.Errorf("it was created while it was being restored, and is not as in the backup: %s: if an operator "+
+			"created it, name its "+
+			"current config with -c, by which its upstreams are paused, and add --on-conflict replace",
+			strings.Join(different, "; "))
 	case p.OnConflict == Fail:
 		return fmt.Errorf("it exists by now and is not as in the backup: %s", strings.Join(different, "; "))
 	case unfinished: // what someone has changed since stays, but not that it is paused
@@ -290,7 +296,8 @@ func (p *pass) replace(ctx context.Context, t *target, u, want, existing *unstru
 }
 
 func (t *target) differences(want, live any, words func(want, live contents.Value) string) []string {
-	return contents.Differences(want, live, words, !kinds.IsBuiltin(t.GVK().GroupKind()), archive.IsSecret(t.GVR().GroupResource()))
+	return contents.Differences(want, live, words, !kinds.IsBuiltin(t.GVK().GroupKind()),
+		archive.IsSecret(t.GVR().GroupResource()))
 }
 
 // wrote notes an object that was written, and what of it the API server changed.
@@ -312,12 +319,15 @@ func (p *pass) compare(t *target, u *unstructured.Unstructured, sent, stored any
 type ownerError struct{ owner contents.Owner }
 
 func (e *ownerError) Error() string {
-	return fmt.Sprintf("its owner %s is neither restored nor in the cluster, so the garbage collector would delete the object: "+
+	return fmt.Sprintf("its owner %s is neither restored nor in the cluster, so the garbage collector would delete the "+
+		"object: "+
 		"restore or create the owner first", &e.owner)
 }
 
 // prepare returns an object as it is to be created, and the pairs of its owners' old and new uids.
-func (p *pass) prepare(ctx context.Context, t *target, u *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
+func (p *pass) prepare(
+	ctx context.Context, t *target, u *unstructured.Unstructured,
+) (*unstructured.Unstructured, []string, error) {
 	want := u.DeepCopy()
 	strip(want, t.HasStatus)
 	contents.Without(want, contents.Generated(u))
@@ -331,8 +341,10 @@ func (p *pass) prepare(ctx context.Context, t *target, u *unstructured.Unstructu
 			return nil, nil, err
 		}
 		if want.GetNamespace() != u.GetNamespace() && !p.isMoved(o) {
-			return nil, nil, fmt.Errorf("it is to be restored into namespace %s, and its owner %s is not: the operator of that owner does not "+
-				"want it there, and may delete it. Do not map its namespace, or map that of the owner, too", want.GetNamespace(), &o)
+			return nil, nil, fmt.Errorf(
+				"it is to be restored into namespace %s, and its owner %s is not: the operator of that owner does not "+
+					"want it there, and may delete it. Do not map its namespace, or map that of the owner, too",
+				want.GetNamespace(), &o)
 		}
 		pairs = append(pairs, string(o.UID), string(uid))
 		contents.SetOwner(want, o, uid, p.namespace(o.Namespace))

@@ -181,7 +181,8 @@ func (r *Restore) target(ctx context.Context, k archive.Kind, plan *Plan) (*targ
 
 func scopeError(k *archive.Kind) error {
 	scope := map[bool]string{true: "namespaced", false: "cluster-scoped"}
-	return fmt.Errorf("%s is %s in the backup and %s in the cluster: nothing can be restored into it; delete the kind or restore elsewhere",
+	return fmt.Errorf("%s is %s in the backup and %s in the cluster: nothing can be restored into it; delete the kind "+
+		"or restore elsewhere",
 		k.Name(), scope[k.Namespaced], scope[!k.Namespaced])
 }
 
@@ -218,7 +219,8 @@ func (r *Restore) definition(ctx context.Context, t *target, plan *Plan) error {
 	}
 	if version := t.GVR().Version; !slices.Contains(names, version) {
 		return fmt.Errorf("the objects of %s are of version %s, and the CustomResourceDefinition in the cluster serves %s: "+
-			"set served: true in %s with a conversion while you restore, or convert the objects and apply them", t.Name(), version,
+			"set served: true in %s with a conversion while you restore, or convert the objects and apply them", t.Name(),
+			version,
 			strings.Join(names, ", "), version)
 	}
 	if t.install == nil {
@@ -229,7 +231,8 @@ func (r *Restore) definition(ctx context.Context, t *target, plan *Plan) error {
 			return err
 		}
 	}
-	if t.install == nil && len(contents.Differences(archived.Object["spec"], live.Object["spec"], contents.InBackup, false, false)) > 0 {
+	if t.install == nil && len(contents.Differences(archived.Object["spec"], live.Object["spec"],
+		contents.InBackup, false, false)) > 0 {
 		plan.Notes = append(plan.Notes, "CustomResourceDefinition "+t.Name()+" is not as in the backup, and is left as it is")
 	}
 	return nil
@@ -243,7 +246,8 @@ func (r *Restore) namespace(name string) string {
 }
 
 // ErrConflict ends a restore that would have to change objects.
-var ErrConflict = errors.New("objects exist and are not as in the backup: choose --on-conflict skip or --on-conflict replace")
+var ErrConflict = errors.New(
+	"objects exist and are not as in the backup: choose --on-conflict skip or --on-conflict replace")
 
 // Check returns why Run would write nothing.
 func (r *Restore) Check(plan *Plan) error {
@@ -269,13 +273,16 @@ func (r *Restore) Run(ctx context.Context, plan *Plan) (*Result, error) {
 		}
 	}
 	for _, name := range plan.Namespaces {
-		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
-		_, err := r.Client.Resource(namespaces).Create(ctx, u, metav1.CreateOptions{FieldManager: r.FieldManager, DryRun: r.dryRun()})
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
+			"metadata": map[string]any{"name": name}}}
+		_, err := r.Client.Resource(namespaces).Create(ctx, u,
+			metav1.CreateOptions{FieldManager: r.FieldManager, DryRun: r.dryRun()})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return result, fmt.Errorf("creating Namespace %s: %w", name, err)
 		}
 	}
-	p := r.newPass(&Plan{Kinds: slices.Clone(plan.Kinds), Namespaces: plan.Namespaces, missing: plan.missing, archived: plan.archived}, result)
+	p := r.newPass(&Plan{Kinds: slices.Clone(plan.Kinds), Namespaces: plan.Namespaces, missing: plan.missing,
+		archived: plan.archived}, result)
 	if err := p.rounds(ctx); err != nil {
 		return result, err
 	}
@@ -314,7 +321,8 @@ func keepsFields(u *unstructured.Unstructured, version string) error {
 		}
 		if len(paths) > 0 {
 			return fmt.Errorf("CustomResourceDefinition %s stores version %s without a conversion, "+
-				"which drops what objects of version %s have: %s: set storage: true in %s, or serve a conversion, while you restore",
+				"which drops what objects of version %s have: %s: set storage: true in %s, or serve a conversion, while you "+
+				"restore",
 				crd.Name, stored.Name, version, strings.Join(paths, ", "), version)
 		}
 	}
@@ -326,7 +334,8 @@ func (r *Restore) install(ctx context.Context, t *target) error {
 	if t.install == nil {
 		return nil
 	}
-	_, err := r.Client.Resource(definitions).Create(ctx, t.install, metav1.CreateOptions{FieldManager: r.FieldManager, DryRun: r.dryRun()})
+	_, err := r.Client.Resource(definitions).Create(ctx, t.install,
+		metav1.CreateOptions{FieldManager: r.FieldManager, DryRun: r.dryRun()})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating CustomResourceDefinition %s: %w", t.Name(), err)
 	}
@@ -380,7 +389,8 @@ func (r *Restore) pauseKeys(t *target) (keys []string) {
 
 // strip removes what the API server sets, and the status where it has a subresource.
 func strip(u *unstructured.Unstructured, hasStatus bool) {
-	for _, field := range []string{"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink"} {
+	for _, field := range []string{"resourceVersion", "uid", "generation", "creationTimestamp",
+		"managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(u.Object, "metadata", field)
 	}
 	if hasStatus {
@@ -390,7 +400,9 @@ func strip(u *unstructured.Unstructured, hasStatus bool) {
 
 // unfinished reports whether a restore was interrupted before it had finished the object.
 func (r *Restore) unfinished(u *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == r.FieldManager })
+	return slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == r.FieldManager
+	})
 }
 
 type uids = map[types.UID]types.UID

@@ -80,9 +80,11 @@ func rightsError(ctx context.Context, client dynamic.Interface, rights []right) 
 func allows(ctx context.Context, client dynamic.Interface, r right) (bool, error) {
 	attributes := map[string]any{"verb": r.verb, "group": r.resource.Group, "resource": r.resource.Resource,
 		"subresource": r.subresource, "namespace": r.namespace}
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authorization.k8s.io/v1",
+		"kind": "SelfSubjectAccessReview",
 		"spec": map[string]any{"resourceAttributes": attributes}}}
-	reviews := schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}
+	reviews := schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1",
+		Resource: "selfsubjectaccessreviews"}
 	answer, err := client.Resource(reviews).Create(ctx, u, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		return true, nil

@@ -36,7 +36,8 @@ func (p *pass) checkTaken(ctx context.Context, u, want, existing *unstructured.U
 			return err
 		}
 		if exists {
-			return fmt.Errorf("it belongs to %s, which exists, so it is not replaced: to restore it, delete that owner first", &o)
+			return fmt.Errorf("it belongs to %s, which exists, so it is not replaced: to restore it, delete that owner first",
+				&o)
 		}
 	}
 	return p.checkUnknownMarks(want, existing)
@@ -48,7 +49,9 @@ func (p *pass) isOthers(u, want, existing *unstructured.Unstructured) bool {
 	operators := p.everyOperator()
 	before := slices.DeleteFunc(contents.Owners(u, operators), p.isMoved)
 	owners := slices.Concat(contents.Owners(want, operators), before)
-	return !slices.ContainsFunc(contents.Owners(existing, operators), func(o contents.Owner) bool { return slices.ContainsFunc(owners, o.Is) })
+	return !slices.ContainsFunc(contents.Owners(existing, operators), func(o contents.Owner) bool {
+		return slices.ContainsFunc(owners, o.Is)
+	})
 }
 
 // everyOperator has those of the backup too: objects may still have owner annotations that configs have no more.
@@ -91,13 +94,16 @@ func (p *pass) checkUnknownMarks(want, existing *unstructured.Unstructured) erro
 		if !ok || want.GetAnnotations()[key] == mark {
 			continue
 		}
-		known := slices.ContainsFunc(p.everyOperator(), func(o archive.Operator) bool { return slices.Contains(o.Owners, key) })
+		known := slices.ContainsFunc(p.everyOperator(), func(o archive.Operator) bool {
+			return slices.Contains(o.Owners, key)
+		})
 		switch {
 		case known && strings.Contains(uid, ":"):
 			return fmt.Errorf("its annotation %s says that it belongs to the row %s, so it is not replaced: to restore it, "+
 				"remove the annotation first", key, mark)
 		case !known && uidPattern.MatchString(uid):
-			return fmt.Errorf("its annotation %s says that it belongs to %s, of an operator that is not known here, so it is not replaced: name "+
+			return fmt.Errorf("its annotation %s says that it belongs to %s, of an operator that is not known here, so it is "+
+				"not replaced: name "+
 				"its config with -c, or remove the annotation first", key, mark)
 		}
 	}

@@ -17,9 +17,10 @@ var immutable = map[schema.GroupKind]string{
 	{Group: "apps", Kind: "ReplicaSet"}: "spec.selector",
 	{Group: "batch", Kind: "Job"}: "spec.selector spec.template spec.completionMode " +
 		"spec.podFailurePolicy spec.successPolicy spec.managedBy",
-	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:         "roleRef",
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:  "roleRef",
-	{Group: "storage.k8s.io", Kind: "StorageClass"}:                   "provisioner parameters reclaimPolicy volumeBindingMode",
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        "roleRef",
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: "roleRef",
+	{Group: "storage.k8s.io",
+		Kind: "StorageClass"}: "provisioner parameters reclaimPolicy volumeBindingMode",
 	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:               "value preemptionPolicy",
 	{Group: "node.k8s.io", Kind: "RuntimeClass"}:                      "handler",
 	{Group: "networking.k8s.io", Kind: "IngressClass"}:                "spec.controller",

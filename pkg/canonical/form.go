@@ -25,13 +25,15 @@ func (e *ValueError) Error() string { return e.Path.String() + ": " + e.Problem 
 // Form returns a deep copy of obj in canonical form, which is hashed and applied. obj has JSON types, Go's other
 // integer types or json.Number. Form(Form(x)) equals Form(x), and obj is not changed. The error is a *ValueError.
 //
-//   - A null value in a map is removed: built-in kinds have none, and the API server refuses it in an apply. FormWithNulls keeps it,
-//     for kinds in which null can be a value. A null item of a list stays: removing it would move the items after it, and the API server
-//     decides whether the kind accepts it.
-//   - A number becomes int64 if that is exact, else float64: 1.0 is 1, -0.0 is 0, and 2^53+1 stays itself. An integer that is
-//     neither an int64 nor exact as float64, NaN and the infinities are errors: the API server would store another number or none.
-//   - The stringData of a v1 Secret is moved into data, base64-encoded, and overwrites it, as in the API server. Under server-side
-//     apply stringData would be owned instead of data: a removed key would stay, and a changed one go unnoticed.
+//   - A null value in a map is removed: built-in kinds have none, and the API server refuses it in an apply.
+//     FormWithNulls keeps it, for kinds in which null can be a value. A null item of a list stays: removing it would
+//     move the items after it, and the API server decides whether the kind accepts it.
+//   - A number becomes int64 if that is exact, else float64: 1.0 is 1, -0.0 is 0, and 2^53+1 stays itself. An integer
+//     that is neither an int64 nor exact as float64, NaN and the infinities are errors: the API server would store
+//     another number or none.
+//   - The stringData of a v1 Secret is moved into data, base64-encoded, and overwrites it, as in the API server. Under
+//     server-side apply stringData would be owned instead of data: a removed key would stay, and a changed one go
+//     unnoticed.
 //
 // Nothing else changes: empty maps, lists and strings have a meaning.
 func Form(obj map[string]any) (map[string]any, error) {
@@ -151,7 +153,8 @@ func canonicalNumber(v any, at *fieldpath.Trail) (any, error) {
 
 func canonicalFloat(f float64, at *fieldpath.Trail) (any, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, &ValueError{Path: at.Path(), Problem: fmt.Sprintf("%v is not a JSON number", f), Fix: "give a finite number"}
+		return nil, &ValueError{Path: at.Path(), Problem: fmt.Sprintf("%v is not a JSON number", f),
+			Fix: "give a finite number"}
 	}
 	if i, ok := Integer(f); ok {
 		return i, nil
@@ -170,8 +173,9 @@ func canonicalText(s string, at *fieldpath.Trail) (any, error) {
 			Fix: "give a number, or quote it to make it a string"}
 	}
 	if isDigits(s) && strconv.FormatFloat(f, 'f', 0, 64) != s {
-		return nil, &ValueError{Path: at.Path(), Problem: fmt.Sprintf("the integer %s has more than 64 bits and would be rounded", s),
-			Fix: "quote it to make it a string"}
+		return nil, &ValueError{Path: at.Path(),
+			Problem: fmt.Sprintf("the integer %s has more than 64 bits and would be rounded", s),
+			Fix:     "quote it to make it a string"}
 	}
 	return canonicalFloat(f, at)
 }
@@ -219,7 +223,8 @@ func mergeStringData(secret map[string]any) error {
 		}
 		text, ok := texts[k].(string)
 		if !ok {
-			return &ValueError{Path: fieldpath.New("stringData", k), Problem: fmt.Sprintf("%T is not a string", texts[k]), Fix: "quote it"}
+			return &ValueError{Path: fieldpath.New("stringData", k),
+				Problem: fmt.Sprintf("%T is not a string", texts[k]), Fix: "quote it"}
 		}
 		data[k] = base64.StdEncoding.EncodeToString([]byte(text))
 	}

@@ -118,7 +118,9 @@ func (c *cache) objects(i int, keep func(*drift.Live) bool) []*drift.Live {
 
 // Live implements observe.Cache.
 func (c *cache) Live(i int, at operator.Ref) *drift.Live {
-	for _, live := range c.objects(i, func(l *drift.Live) bool { return l.Namespace == at.Namespace && l.Name == at.Name }) {
+	for _, live := range c.objects(i, func(l *drift.Live) bool {
+		return l.Namespace == at.Namespace && l.Name == at.Name
+	}) {
 		return live
 	}
 	return nil

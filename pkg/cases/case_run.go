@@ -39,7 +39,8 @@ func (c *testCase) newRun(compiled compile.Compiled, known *caseKinds, upstream 
 	now time.Time) (*caseRun, error) {
 	w := &caseRun{Compiled: compiled, kinds: known, upstream: upstream}
 	var err error
-	w.cluster, err = memcluster.New(known.definitions, memcluster.WithAnyNamespace(), memcluster.WithClock(func() time.Time { return now }))
+	w.cluster, err = memcluster.New(known.definitions, memcluster.WithAnyNamespace(),
+		memcluster.WithClock(func() time.Time { return now }))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.path, err)
 	}
@@ -55,14 +56,17 @@ func (c *testCase) newRun(compiled compile.Compiled, known *caseKinds, upstream 
 		Operator: reports.Operator{Name: compiled.Pipeline.Name, Log: logr.Discard(), Recorder: &events.FakeRecorder{}},
 		Pipeline: compiled.Pipeline,
 		Client:   apply.New(w.client, compiled.Pipeline.Config.Conventions.FieldManager), Cache: w.cache,
-		Kinds: known, Host: host{}, Selection: reconcile.Selection{Selector: labels.Everything()}, Now: func() time.Time { return now },
+		Kinds: known, Host: host{}, Selection: reconcile.Selection{Selector: labels.Everything()}, Now: func() time.Time {
+			return now
+		},
 	}
 	if watch.LabelSelector != nil {
 		if w.reconciler.Selector, err = metav1.LabelSelectorAsSelector(watch.LabelSelector); err != nil {
 			return nil, err // the loader refuses such a config
 		}
 	}
-	if watch.NamespaceSelector != nil && c.namespaceLabels != nil { // labels that the case does not set are assumed to match
+	// labels that the case does not set are assumed to match
+	if watch.NamespaceSelector != nil && c.namespaceLabels != nil {
 		w.reconciler.NamespaceSelector, err = metav1.LabelSelectorAsSelector(watch.NamespaceSelector)
 	}
 	return w, err

@@ -83,7 +83,8 @@ func (cc *loaded) operatorFor(c *testCase, gvk string, matches func(compile.Comp
 	case len(found) == 0:
 		return compile.Compiled{}, errors.New("no config watches " + gvk + ": " + offline.WatchedKinds(cc.operators))
 	case len(found) > 1:
-		return compile.Compiled{}, fmt.Errorf("operators %s and %s watch the kind: choose one, such as operator: %s", found[0].Pipeline.Name,
+		return compile.Compiled{}, fmt.Errorf("operators %s and %s watch the kind: choose one, such as operator: %s",
+			found[0].Pipeline.Name,
 			found[1].Pipeline.Name, found[0].Pipeline.Name)
 	}
 	return found[0], nil

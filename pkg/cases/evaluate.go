@@ -46,7 +46,8 @@ func (c *testCase) evaluate(ctx context.Context, cc *loaded) (result, error) {
 		return refusedWith(err.Error()), nil
 	}
 	watch := compiled.Pipeline.Config.Watch
-	if len(watch.Namespaces) > 0 && upstream.GetNamespace() != "" && !slices.Contains(watch.Namespaces, upstream.GetNamespace()) {
+	if len(watch.Namespaces) > 0 && upstream.GetNamespace() != "" &&
+		!slices.Contains(watch.Namespaces, upstream.GetNamespace()) {
 		return refusedWith(offline.Unselected(compiled.Pipeline.Renderer, upstream)), nil
 	}
 	out, err := c.reconciled(ctx, compiled, cc, upstream)
@@ -75,7 +76,8 @@ func (c *testCase) givenUpstream() (*unstructured.Unstructured, error) {
 		return given, nil
 	}
 	if c.upstream == nil {
-		return nil, fmt.Errorf("%s: upstream is missing: it is the custom resource that the case is about; of an operator with source, it is row",
+		return nil, fmt.Errorf(
+			"%s: upstream is missing: it is the custom resource that the case is about; of an operator with source, it is row",
 			c.path)
 	}
 	given := &unstructured.Unstructured{Object: c.upstream}
@@ -156,7 +158,8 @@ func (c *testCase) isSelected(p *compile.Pipeline, upstream *unstructured.Unstru
 	asked := p.Config.Watch.NamespaceSelector
 	if c.namespaceLabels == nil || asked == nil {
 		if c.namespaceLabels != nil {
-			return false, c.errorAt("namespaceLabels", "operator %s has no watch.namespaceSelector, so namespaceLabels have no effect: remove them",
+			return false, c.errorAt("namespaceLabels",
+				"operator %s has no watch.namespaceSelector, so namespaceLabels have no effect: remove them",
 				p.Name)
 		}
 		return true, nil
@@ -185,7 +188,8 @@ func (c *testCase) putInputs(w *caseRun) error {
 		read := slices.ContainsFunc(p.Inputs,
 			func(s *desired.InputSource) bool { return s.Kind.GVK.GroupKind() == u.GroupVersionKind().GroupKind() })
 		if !read {
-			return c.errorAt("inputs", "inputs[%d]: operator %s has no input of kind %s: %s", i, p.Name, u.GetKind(), inputKinds(p))
+			return c.errorAt("inputs", "inputs[%d]: operator %s has no input of kind %s: %s", i,
+				p.Name, u.GetKind(), inputKinds(p))
 		}
 		if err := w.put(object); err != nil {
 			return c.errorAt("inputs", "inputs[%d]: %s", i, err)
@@ -196,7 +200,9 @@ func (c *testCase) putInputs(w *caseRun) error {
 
 // addRow adds a row of the input that its namespace names.
 func (w *caseRun) addRow(u *unstructured.Unstructured) error {
-	k := slices.IndexFunc(w.Pipeline.Inputs, func(s *desired.InputSource) bool { return s.HasRows() && s.Name == u.GetNamespace() })
+	k := slices.IndexFunc(w.Pipeline.Inputs, func(s *desired.InputSource) bool {
+		return s.HasRows() && s.Name == u.GetNamespace()
+	})
 	if k < 0 {
 		return fmt.Errorf("operator %s has no input %q with sql: set metadata.namespace to the name of the input",
 			w.Pipeline.Name, u.GetNamespace())

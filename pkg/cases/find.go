@@ -68,7 +68,8 @@ func casesIn(arg string) ([]string, error) {
 	case err != nil:
 		return nil, fmt.Errorf("looking for cases: %w", err)
 	case len(paths) == 0:
-		return nil, fmt.Errorf("no cases found in %s: a case is a YAML file that begins with apiVersion: %s and kind: %s", arg,
+		return nil, fmt.Errorf("no cases found in %s: a case is a YAML file that begins with apiVersion: %s and kind: %s",
+			arg,
 			config.APIVersion, Kind)
 	}
 	return paths, nil
@@ -86,7 +87,8 @@ func looksLikeCase(path string) (bool, error) {
 	switch {
 	case kind == Kind:
 		return ours || version == "", nil
-	case ours && !slices.Contains([]string{config.Kind, config.ConventionsKind}, kind) && spelling.Closest(kind, []string{Kind}) != "":
+	case ours && !slices.Contains([]string{config.Kind, config.ConventionsKind}, kind) &&
+		spelling.Closest(kind, []string{Kind}) != "":
 		return false, fmt.Errorf("%s: kind %s is unknown: did you mean %s?", path, kind, Kind)
 	}
 	return false, nil

@@ -9,10 +9,12 @@ import (
 
 // The keys of a case file, by section.
 var (
-	fileKeys = []string{"apiVersion", "kind", "config", "crds", "operator", "upstream", "row", "inputs", "live", "namespaceLabels",
+	fileKeys = []string{"apiVersion", "kind", "config", "crds", "operator", "upstream", "row",
+		"inputs", "live", "namespaceLabels",
 		"now", "expect"}
-	liveKeys       = []string{"object", "applied", "objectName", "upstream", "changes", "by", "immutable"}
-	expectKeys     = []string{"errors", "invalid", "downstreams", "before", "leftovers", "finalizer", "conditions", "status", "writeBack"}
+	liveKeys   = []string{"object", "applied", "objectName", "upstream", "changes", "by", "immutable"}
+	expectKeys = []string{"errors", "invalid", "downstreams", "before", "leftovers", "finalizer",
+		"conditions", "status", "writeBack"}
 	downstreamKeys = []string{"objects", "state", "message", "document", "fields"}
 	leftoverKeys   = []string{"downstream", "object", "state", "action", "message"}
 	writeBackKeys  = []string{query.RowState, query.RowReady, query.RowReason, query.RowMessage}
@@ -51,7 +53,8 @@ func (s section) liveEntry() liveEntry {
 	}
 	switch {
 	case (e.object == nil) == (e.applied == ""):
-		s.problem(e.line, "%s: write either object, as the API server would return it, or applied, the downstream whose last apply left it", s.at)
+		s.problem(e.line, "%s: write either object, as the API server would return it, or applied, the downstream whose "+
+			"last apply left it", s.at)
 	case e.object != nil && (e.upstream != nil || e.changes != nil || e.by != ""):
 		s.problem(e.line, "%s: upstream, changes and by go with applied: write the object as it is", s.at)
 	}

@@ -101,7 +101,8 @@ func definitionOf(kind *kinds.Kind) *unstructured.Unstructured {
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{"name": kind.GVR.GroupResource().String()},
 		"spec": map[string]any{"group": kind.GVK.Group, "scope": "Namespaced",
-			"names": map[string]any{"kind": kind.GVK.Kind, "plural": kind.GVR.Resource, "singular": strings.ToLower(kind.GVK.Kind)},
+			"names": map[string]any{"kind": kind.GVK.Kind, "plural": kind.GVR.Resource,
+				"singular": strings.ToLower(kind.GVK.Kind)},
 			"versions": []any{map[string]any{"name": kind.GVK.Version, "served": true, "storage": true,
 				"subresources": map[string]any{"status": map[string]any{}},
 				"schema": map[string]any{"openAPIV3Schema": map[string]any{

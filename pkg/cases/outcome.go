@@ -79,7 +79,8 @@ func (o *outcome) Decided(in operator.Input, d operator.Decision) {
 		o.decided = make([]operator.Outcome, len(d.Outcomes))
 	}
 	for i, out := range d.Outcomes {
-		if before := o.decided[i]; !writes(before) || !o.written[pathOf(&o.pipeline.Downstreams[before.Downstream].Kind, before.Target)] {
+		if before := o.decided[i]; !writes(before) ||
+			!o.written[pathOf(&o.pipeline.Downstreams[before.Downstream].Kind, before.Target)] {
 			o.decided[i] = out
 		}
 	}
@@ -174,7 +175,8 @@ func (o *outcome) failed() []string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(o.failures)) {
 		if k != operator.BeforeIndex {
-			out = append(out, fmt.Sprintf("applying %s: %s", o.pipeline.Downstreams[o.decided[k].Downstream].Name, o.failures[k].Message))
+			out = append(out, fmt.Sprintf("applying %s: %s", o.pipeline.Downstreams[o.decided[k].Downstream].Name,
+				o.failures[k].Message))
 		}
 	}
 	if f := o.failures[operator.BeforeIndex]; f != nil {

@@ -84,7 +84,8 @@ func (w *caseRun) applyDownstream(ctx context.Context, e liveEntry) (*desired.Do
 	case object.Err != nil:
 		return nil, nil, fmt.Errorf("nothing could be applied at that time: %w", w.Located(i, object.Err))
 	case !object.Wanted:
-		return nil, nil, fmt.Errorf("%s was not desired at that time, because when was false: set the fields that were different under upstream",
+		return nil, nil, fmt.Errorf(
+			"%s was not desired at that time, because when was false: set the fields that were different under upstream",
 			e.applied)
 	}
 	if made == nil { // the status has no path for it
@@ -133,7 +134,9 @@ func (w *caseRun) downstreamNames(word string) string {
 // recordedUID returns the uid that the upstream's status records for an object of a downstream, or for deletion.before.
 func (w *caseRun) recordedUID(made status.Recorded) types.UID {
 	list, _ := w.records()
-	if i := slices.IndexFunc(list, func(have status.Recorded) bool { return w.Pipeline.KeyOf(have) == w.Pipeline.KeyOf(made) }); i >= 0 {
+	if i := slices.IndexFunc(list, func(have status.Recorded) bool {
+		return w.Pipeline.KeyOf(have) == w.Pipeline.KeyOf(made)
+	}); i >= 0 {
 		return list[i].UID
 	}
 	return ""
@@ -150,14 +153,18 @@ func (w *caseRun) records() ([]status.Recorded, fieldpath.Path) {
 func (w *caseRun) record(made status.Recorded) error {
 	list, path := w.records()
 	if len(path) == 0 || made.Name == "" ||
-		slices.ContainsFunc(list, func(have status.Recorded) bool { return w.Pipeline.KeyOf(have) == w.Pipeline.KeyOf(made) }) {
+		slices.ContainsFunc(list, func(have status.Recorded) bool {
+			return w.Pipeline.KeyOf(have) == w.Pipeline.KeyOf(made)
+		}) {
 		return nil
 	}
 	return fieldpath.Set(w.upstream.Object, path, status.RecordedList(append(list, made)))
 }
 
 // change writes what others have changed. The status is stored as in the case, without validation.
-func (w *caseRun) change(ctx context.Context, at dynamic.ResourceInterface, u *unstructured.Unstructured, e liveEntry) error {
+func (w *caseRun) change(
+	ctx context.Context, at dynamic.ResourceInterface, u *unstructured.Unstructured, e liveEntry,
+) error {
 	if len(e.changes) == 0 {
 		return nil
 	}

@@ -150,7 +150,8 @@ func (r *Runner) configFiles(c *testCase) ([]string, error) {
 	}
 	up, found := FindNearest(dir)
 	if !found {
-		return nil, fmt.Errorf("%s: no config: set config: ../FILE, use -c, or put %s into this folder or one above", c.path, NearestConfig)
+		return nil, fmt.Errorf("%s: no config: set config: ../FILE, use -c, or put %s into this folder or one above",
+			c.path, NearestConfig)
 	}
 	return inFolder(filepath.Join(c.dir(), up), []string{NearestConfig}), nil
 }

@@ -68,9 +68,12 @@ func (t *transport) refusal(request *http.Request) (*http.Response, error) {
 	}
 	message := before.GetKind() + " \"" + before.GetName() + "\" is invalid: spec: Invalid value: field is immutable"
 	refused, err := json.Marshal(metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity,
-		Reason: metav1.StatusReasonInvalid, Message: message, Details: &metav1.StatusDetails{Name: before.GetName(), Kind: before.GetKind(),
-			Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec", Message: "field is immutable"}}},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Code:   http.StatusUnprocessableEntity,
+		Reason: metav1.StatusReasonInvalid, Message: message,
+		Details: &metav1.StatusDetails{Name: before.GetName(), Kind: before.GetKind(),
+			Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec",
+				Message: "field is immutable"}}},
 	})
 	return &http.Response{StatusCode: http.StatusUnprocessableEntity, Request: request,
 		Header: http.Header{"Content-Type": {"application/json"}},
@@ -79,7 +82,9 @@ func (t *transport) refusal(request *http.Request) (*http.Response, error) {
 }
 
 // ask sends a request similar to another one, and returns the object in the response.
-func (t *transport) ask(like *http.Request, method string, body []byte, query string) (*unstructured.Unstructured, error) {
+func (t *transport) ask(
+	like *http.Request, method string, body []byte, query string,
+) (*unstructured.Unstructured, error) {
 	request := like.Clone(like.Context())
 	request.Method, request.URL.RawQuery, request.Body = method, query, io.NopCloser(bytes.NewReader(body))
 	response, err := t.cluster.RoundTrip(request)

@@ -33,8 +33,10 @@ func (c *testCase) updated(got map[string]any, w treeWriter) ([]byte, error) {
 		return nil, e.err
 	}
 	out := &testCase{path: c.path, text: []byte(e.text())}
-	if problems := out.parse(); len(problems) > 0 || !equal(out.expect, got) || !equal(c.withoutExpectation(), out.withoutExpectation()) {
-		return nil, fmt.Errorf("%s: the result cannot be written into this file: write expect as a separate block, without anchors", c.path)
+	if problems := out.parse(); len(problems) > 0 || !equal(out.expect, got) ||
+		!equal(c.withoutExpectation(), out.withoutExpectation()) {
+		return nil, fmt.Errorf(
+			"%s: the result cannot be written into this file: write expect as a separate block, without anchors", c.path)
 	}
 	return out.text, nil
 }
@@ -67,7 +69,8 @@ func (e *editor) text() string {
 	slices.SortStableFunc(e.edits, func(a, b lineEdit) int { return b.from - a.from })
 	lines := slices.Clone(e.lines)
 	for _, edit := range e.edits {
-		if edit.from > 0 && edit.from <= len(lines) && lines[edit.from-1] != "" && !strings.HasSuffix(lines[edit.from-1], "\n") {
+		if edit.from > 0 && edit.from <= len(lines) && lines[edit.from-1] != "" &&
+			!strings.HasSuffix(lines[edit.from-1], "\n") {
 			lines[edit.from-1] += "\n"
 		}
 		lines = slices.Replace(lines, edit.from, edit.to, edit.text)

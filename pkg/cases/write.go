@@ -91,7 +91,9 @@ func keysInOrder(m map[string]any, order []string) []string {
 		}
 		return len(order)
 	}
-	return slices.SortedFunc(maps.Keys(m), func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
+	return slices.SortedFunc(maps.Keys(m), func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+	})
 }
 
 func yamlKey(key string) string {

@@ -24,7 +24,8 @@ type IO = command.IO
 
 // System returns the IO of this process.
 func System() command.IO {
-	return command.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ(), Program: os.Args[0], Logs: run.SetLoggers}
+	return command.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ(),
+		Program: os.Args[0], Logs: run.SetLoggers}
 }
 
 // Main runs the command that args (without the program's name) ask for and returns the exit code: 0 where all went
@@ -77,7 +78,8 @@ Corollary keeps the cluster that way.`,
 	root.AddCommand(inspect.Commands(streams)...)
 	root.AddCommand(operate.Commands(streams)...)
 	root.AddCommand(stored.Commands(streams)...)
-	root.AddCommand(check.New(streams), convert.New(streams), crd.New(streams), generate.New(streams), run.New(streams), newSchema(streams),
+	root.AddCommand(check.New(streams), convert.New(streams), crd.New(streams), generate.New(streams),
+		run.New(streams), newSchema(streams),
 		newVersion(streams))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()

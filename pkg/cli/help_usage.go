@@ -19,7 +19,8 @@ var commandGroups = []struct {
 	commands []string
 }{
 	{"Configs, without a cluster:", []string{"init", "check", "render", "test", "generate", "schema"}},
-	{"In a cluster:", []string{"plan", "run", "get", "why", "reconcile", "confirm", "activation", "release", "backup", "restore"}},
+	{"In a cluster:", []string{"plan", "run", "get", "why", "reconcile", "confirm", "activation",
+		"release", "backup", "restore"}},
 	{"Versions of a kind:", []string{"convert", "migrate", "crd"}},
 }
 

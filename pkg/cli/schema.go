@@ -14,10 +14,12 @@ import (
 
 func newSchema(streams command.IO) *cobra.Command {
 	schemas := map[string]func() []byte{
-		config.Kind: schema.Operator, config.ConventionsKind: schema.Conventions, conversion.ConversionKind: schema.Conversion,
-		lock.ActivationKind: schema.Activation,
+		config.Kind: schema.Operator, config.ConventionsKind: schema.Conventions,
+		conversion.ConversionKind: schema.Conversion,
+		lock.ActivationKind:       schema.Activation,
 	}
-	kind := command.Choice{Words: []string{config.Kind, config.ConventionsKind, conversion.ConversionKind, lock.ActivationKind}}
+	kind := command.Choice{Words: []string{config.Kind, config.ConventionsKind,
+		conversion.ConversionKind, lock.ActivationKind}}
 	cmd := &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of config files",

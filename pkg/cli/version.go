@@ -16,7 +16,8 @@ func newVersion(streams command.IO) *cobra.Command {
 		Args:    command.NoArguments("version takes no argument"),
 		RunE: func(*cobra.Command, []string) error {
 			b := command.Build()
-			_, err := fmt.Fprintf(streams.Out, "Version:  %s\nRevision: %s\nDate:     %s\nGo:       %s\n", b.Version, b.Revision, b.Date, b.Go)
+			_, err := fmt.Fprintf(streams.Out, "Version:  %s\nRevision: %s\nDate:     %s\nGo:       %s\n",
+				b.Version, b.Revision, b.Date, b.Go)
 			if err != nil {
 				return fmt.Errorf("writing the version: %w", err)
 			}

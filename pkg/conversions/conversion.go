@@ -45,7 +45,8 @@ func Compile(
 	}
 	made, problems := convert.Compile(
 		&f.Conversion,
-		convert.Options{Kind: f.For, Versions: versions, Stored: kinds.StoredVersion(crd), Namespaced: kinds.IsNamespaced(crd), Partial: partial},
+		convert.Options{Kind: f.For, Versions: versions, Stored: kinds.StoredVersion(crd),
+			Namespaced: kinds.IsNamespaced(crd), Partial: partial},
 	)
 	var errs config.Errors
 	for _, p := range problems {
@@ -59,7 +60,8 @@ func Compile(
 func (c *Conversion) Proven(ctx context.Context) *config.Error {
 	const fix = "run corollary convert prove with --output FILE, and give that file with -c, too"
 	if c.File.Certificate == nil {
-		return c.File.Errorf("", fix, "the conversion is not proven: there is no %s for %s", conversion.CertificateKind, c.File.For)
+		return c.File.Errorf("", fix, "the conversion is not proven: there is no %s for %s",
+			conversion.CertificateKind, c.File.For)
 	}
 	err := c.Matches()
 	if errors.Is(err, prove.ErrSchemas) || errors.Is(err, prove.ErrProof) {
@@ -88,7 +90,9 @@ func (c *Conversion) Matches() error {
 }
 
 // DefinitionFor is the definition of a conversion's kind; nil where it is not among them.
-func DefinitionFor(list []*apiextensionsv1.CustomResourceDefinition, f *load.ConversionFile) *apiextensionsv1.CustomResourceDefinition {
+func DefinitionFor(
+	list []*apiextensionsv1.CustomResourceDefinition, f *load.ConversionFile,
+) *apiextensionsv1.CustomResourceDefinition {
 	i := slices.IndexFunc(list, func(d *apiextensionsv1.CustomResourceDefinition) bool {
 		return d.Spec.Group == f.For.Group && d.Spec.Names.Kind == f.For.Kind
 	})

@@ -24,7 +24,9 @@ type Find func(name string) (*apiextensionsv1.CustomResourceDefinition, error)
 // WarnOfDropping warns of versions through which configs write, and that drop what objects have in another version that
 // is served: where no webhook converts, the API server prunes an object to the version of each write, be it of the
 // status alone.
-func WarnOfDropping(list []compile.Compiled, conversions []*load.ConversionFile, find Find) (found config.Errors, err error) {
+func WarnOfDropping(
+	list []compile.Compiled, conversions []*load.ConversionFile, find Find,
+) (found config.Errors, err error) {
 	for _, c := range list {
 		written := map[string]kinds.Kind{"watch.apiVersion": c.Pipeline.Upstream}
 		for _, d := range c.Pipeline.Downstreams {
@@ -37,7 +39,8 @@ func WarnOfDropping(list []compile.Compiled, conversions []*load.ConversionFile,
 			}
 			if lost != "" {
 				found = append(found, c.File.Errorf(at, "use the other version, serve a conversion, or give this one the fields",
-					"each write through version %s, also of a status, drops what the object has in another version, and no webhook converts: %s",
+					"each write through version %s, also of a status, drops what the object has in another version, and no webhook "+
+						"converts: %s",
 					written[at].GVK.Version, lost))
 			}
 		}

@@ -12,7 +12,9 @@ import (
 
 // Lossless returns an error where objects of a kind that are stored in one of the versions before lose something by
 // being converted to the stored one for good. c may be nil.
-func (c *Conversion) Lossless(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, stored string, before []string) error {
+func (c *Conversion) Lossless(
+	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, stored string, before []string,
+) error {
 	if len(before) == 0 {
 		return nil
 	}
@@ -28,13 +30,15 @@ func (c *Conversion) Lossless(ctx context.Context, crd *apiextensionsv1.CustomRe
 			}
 		}
 		if len(dropped) > 0 {
-			return fmt.Errorf("no webhook converts %s, and version %s drops what others have: %s: write a conversion and serve it, or accept the "+
+			return fmt.Errorf("no webhook converts %s, and version %s drops what others have: %s: write a conversion and "+
+				"serve it, or accept the "+
 				"loss with --unproven", crd.Name, stored, strings.Join(dropped, ", "))
 		}
 		return nil
 	}
 	if c == nil {
-		return fmt.Errorf("a webhook converts %s, and nothing proves that it loses nothing: give the conversion and its certificate with -c, or "+
+		return fmt.Errorf("a webhook converts %s, and nothing proves that it loses nothing: give the conversion and its "+
+			"certificate with -c, or "+
 			"trust the webhook with --unproven", crd.Name)
 	}
 	for _, version := range before {

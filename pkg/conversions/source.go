@@ -86,7 +86,9 @@ func (s *Source) FindProven(ctx context.Context) []webhook.Served {
 
 // compileProven compiles a conversion without proving it: for the present schemas if the certificate is for them, else
 // for those that it has recorded.
-func compileProven(_ context.Context, f *load.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition) compiledConversion {
+func compileProven(
+	_ context.Context, f *load.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition,
+) compiledConversion {
 	if c, errs := Compile(f, crd, true); len(errs) == 0 && c.Matches() == nil {
 		return compiledConversion{converter: c.Converter}
 	}
@@ -94,7 +96,8 @@ func compileProven(_ context.Context, f *load.ConversionFile, crd *apiextensions
 }
 
 func (s *Source) findBy(
-	ctx context.Context, compile func(context.Context, *load.ConversionFile, *apiextensionsv1.CustomResourceDefinition) compiledConversion,
+	ctx context.Context, compile func(context.Context, *load.ConversionFile,
+		*apiextensionsv1.CustomResourceDefinition) compiledConversion,
 ) (served []webhook.Served, unread []schema.GroupKind, err error) {
 	loaded := s.loaded.Load()
 	var errs []error
@@ -119,8 +122,10 @@ func (s *Source) findBy(
 		for _, e := range c.errs {
 			errs = append(errs, e)
 		}
-		served = append(served, webhook.Served{Name: f.Name, Kind: f.For, FieldManager: f.FieldManager, Converter: c.converter, CRD: crd,
-			Unproven: c.unproven, Missing: c.missing, Verify: f.Publish == conversion.PublishVerify, Migrate: f.Migrate == conversion.MigrateAuto})
+		served = append(served, webhook.Served{Name: f.Name, Kind: f.For, FieldManager: f.FieldManager,
+			Converter: c.converter, CRD: crd,
+			Unproven: c.unproven, Missing: c.missing, Verify: f.Publish == conversion.PublishVerify,
+			Migrate: f.Migrate == conversion.MigrateAuto})
 	}
 	return served, unread, errors.Join(errs...)
 }
@@ -149,7 +154,8 @@ func (s *Source) compile(
 	}
 	if c.Converter == nil {
 		if c.Converter = provenBefore(f, crd); c.Converter != nil {
-			unproven = fmt.Sprintf("the conversion is not proven for the schemas of CustomResourceDefinition %s: %v", crd.Name, errs[len(errs)-1])
+			unproven = fmt.Sprintf("the conversion is not proven for the schemas of CustomResourceDefinition %s: %v",
+				crd.Name, errs[len(errs)-1])
 		}
 	}
 	if s.compiled == nil {
@@ -185,7 +191,9 @@ func provenBefore(f *load.ConversionFile, crd *apiextensionsv1.CustomResourceDef
 
 // Definition asks the API server for the definition of a conversion's kind. The error is a config.Error where it has no
 // such kind.
-func (s *Source) Definition(ctx context.Context, f *load.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
+func (s *Source) Definition(
+	ctx context.Context, f *load.ConversionFile,
+) (*apiextensionsv1.CustomResourceDefinition, error) {
 	mapping, err := s.mapper.RESTMapping(f.For)
 	if meta.IsNoMatchError(err) {
 		return nil, f.Errorf("", "install its CustomResourceDefinition", "%s is not known to the API server: %v", f.For, err)

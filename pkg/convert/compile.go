@@ -76,7 +76,8 @@ func (c *compiler) problem(path, format string, args ...any) {
 }
 
 func (c *compiler) converter(config *conversion.Conversion) *Converter {
-	made := &Converter{Kind: c.options.Kind, Spokes: map[string]*Spoke{}, stored: c.options.Stored, Namespaced: c.options.Namespaced}
+	made := &Converter{Kind: c.options.Kind, Spokes: map[string]*Spoke{}, stored: c.options.Stored,
+		Namespaced: c.options.Namespaced}
 	if made.Hub = c.served("hub", config.Hub); made.Hub == nil {
 		return nil
 	}
@@ -177,7 +178,8 @@ func (c *compiler) path(at, text string) (fieldpath.Path, bool) {
 func (c *compiler) place(at, text string, item bool) (fieldpath.Path, bool) {
 	p, ok := c.path(at, text)
 	if ok && !item && !mayChange(p) {
-		c.problem(at, "%s cannot be converted: the API server lets a conversion change spec, status and the like, and of metadata labels and "+
+		c.problem(at, "%s cannot be converted: the API server lets a conversion change spec, status and the like, and of "+
+			"metadata labels and "+
 			"annotations", text)
 		return nil, false
 	}
@@ -240,7 +242,8 @@ func (c *compiler) rules(at string, list []conversion.ConversionRule, spoke, hub
 
 func (c *compiler) rule(at string, r *conversion.ConversionRule, spoke, hub *cover) (toHub, fromHub operation) {
 	forms := map[string]string{}
-	for name, path := range map[string]string{"move": r.Move, "wrap": r.Wrap, "unwrap": r.Unwrap, "forEach": r.ForEach, "default": r.Default} {
+	for name, path := range map[string]string{"move": r.Move, "wrap": r.Wrap, "unwrap": r.Unwrap,
+		"forEach": r.ForEach, "default": r.Default} {
 		if path != "" {
 			forms[name] = path
 		}
@@ -306,7 +309,9 @@ func (c *compiler) misplaced(at, form string, r *conversion.ConversionRule) {
 }
 
 // pair takes the places of a rule, and returns their schemas; one is nil after a problem.
-func (c *compiler) pair(at, name string, from, to fieldpath.Path, spoke, hub *cover) (s, h *structuralschema.Structural) {
+func (c *compiler) pair(
+	at, name string, from, to fieldpath.Path, spoke, hub *cover,
+) (s, h *structuralschema.Structural) {
 	if s = kinds.Field(spoke.schema, from); s == nil {
 		c.problem(at+"."+name, "the spoke does not have %s", from)
 	}
@@ -348,7 +353,9 @@ func (c *compiler) values(at string, there map[string]string) (func(any) (any, b
 }
 
 // constant compiles a default, for the side that has the field.
-func (c *compiler) constant(at string, p fieldpath.Path, r *conversion.ConversionRule, spoke, hub *cover) (toHub, fromHub operation) {
+func (c *compiler) constant(
+	at string, p fieldpath.Path, r *conversion.ConversionRule, spoke, hub *cover,
+) (toHub, fromHub operation) {
 	inSpoke, inHub := kinds.Field(spoke.schema, p) != nil, kinds.Field(hub.schema, p) != nil
 	switch {
 	case inSpoke == inHub:
@@ -390,7 +397,8 @@ func (c *compiler) steps(at string, list []conversion.ConversionStep, from, to *
 	if len(list) == 0 {
 		return nil
 	}
-	env, err := rules.NewEnv(rules.EnvOptions{Version: c.options.Version, Self: kinds.OpenAPI(from.schema), SelfItem: from.item})
+	env, err := rules.NewEnv(rules.EnvOptions{Version: c.options.Version,
+		Self: kinds.OpenAPI(from.schema), SelfItem: from.item})
 	if err != nil {
 		c.problem(at, "%v", err)
 		return nil

@@ -116,8 +116,9 @@ func (c *Converter) hop(obj map[string]any, from, to string, p *pass) error {
 	return c.preserving(obj, from, to, p)
 }
 
-var errMetadata = errors.New("the rules make labels or annotations that the API server does not accept: labels are at most 63 letters, " +
-	"digits, '-', '_' and '.', and both are strings")
+var errMetadata = errors.New(
+	"the rules make labels or annotations that the API server does not accept: labels are at most 63 letters, " +
+		"digits, '-', '_' and '.', and both are strings")
 
 // carry applies the rules alone.
 func (c *Converter) carry(obj map[string]any, from, to string, p *pass) error {
@@ -130,7 +131,8 @@ func (c *Converter) carry(obj map[string]any, from, to string, p *pass) error {
 		return errMetadata
 	}
 	obj["apiVersion"] = schema.GroupVersion{Group: c.Kind.Group, Version: to}.String()
-	c.Version(to).Prune(obj) // a server-side apply fails where what a webhook returns has fields that the version does not declare
+	// a server-side apply fails where what a webhook returns has fields that the version does not declare
+	c.Version(to).Prune(obj)
 	return nil
 }
 
@@ -165,7 +167,8 @@ func (c *Converter) Version(name string) *kinds.Version {
 // Knows returns an error for a version that the conversion does not have.
 func (c *Converter) Knows(version string) error {
 	if version != c.Hub.Name && c.Spokes[version] == nil {
-		return fmt.Errorf("version %s of %s is not in the conversion: it has %s, and the hub %s", version, c.Kind, c.Versions(), c.Hub.Name)
+		return fmt.Errorf("version %s of %s is not in the conversion: it has %s, and the hub %s", version,
+			c.Kind, c.Versions(), c.Hub.Name)
 	}
 	return nil
 }
@@ -187,6 +190,7 @@ func (c *Converter) VersionOf(obj map[string]any) (string, error) {
 // them, are not concerned.
 func Recovered(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("internal error (recovered from a panic): %v: please report it with the object and the conversion", p)
+		*err = fmt.Errorf("internal error (recovered from a panic): %v: please report it with the object and the conversion",
+			p)
 	}
 }

@@ -116,7 +116,8 @@ func (c *Converter) MaxCost(s *Spoke, toHub bool) uint64 {
 func advice(from, to string, all, back *costs, fits func(size uint64) bool) string {
 	text := fmt.Sprintf("converting from %s to %s may cost %s, and fails above its limit", from, to, amount(all.sum))
 	if len(all.problems) > 0 {
-		text = fmt.Sprintf("%s may cost more than its limit for an object of %s, and then fails", strings.Join(all.problems, ", "), from)
+		text = fmt.Sprintf("%s may cost more than its limit for an object of %s, and then fails",
+			strings.Join(all.problems, ", "), from)
 	}
 	size := uint64(cost.MaxStored)
 	for ; size > smallest && !fits(size); size /= 2 {

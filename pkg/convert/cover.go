@@ -122,7 +122,9 @@ func (c *comparison) sides(spoke, hub *cover, above fieldpath.Path) {
 }
 
 // walk goes through the fields of one side that has an object at a path, which the other side may not have.
-func (c *comparison) walk(own, other *cover, side int, at fieldpath.Path, s, o *structuralschema.Structural, above fieldpath.Path) {
+func (c *comparison) walk(
+	own, other *cover, side int, at fieldpath.Path, s, o *structuralschema.Structural, above fieldpath.Path,
+) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		p := at.Child(name)
 		if len(above) == 0 && !own.item && len(p) == 1 && kinds.IsHead(name) {
@@ -151,7 +153,9 @@ func (c *comparison) walk(own, other *cover, side int, at fieldpath.Path, s, o *
 
 // keys compares two maps of which rules name single keys. The other side may have a key by the new name already, so
 // that is never exact.
-func (c *comparison) keys(own, other *cover, side int, at fieldpath.Path, s, o *structuralschema.Structural, above fieldpath.Path) {
+func (c *comparison) keys(
+	own, other *cover, side int, at fieldpath.Path, s, o *structuralschema.Structural, above fieldpath.Path,
+) {
 	c.exact = false
 	for _, key := range slices.Sorted(maps.Keys(own.entries)) {
 		if e := own.entries[key]; len(e.path) == len(at)+1 && e.path.HasPrefix(at) {
@@ -169,7 +173,9 @@ func (c *comparison) keys(own, other *cover, side int, at fieldpath.Path, s, o *
 }
 
 // uncovered compares a field that both sides have and that no rule of its own side names.
-func (c *comparison) uncovered(other *cover, side int, p fieldpath.Path, mine, theirs *structuralschema.Structural, above fieldpath.Path) {
+func (c *comparison) uncovered(
+	other *cover, side int, p fieldpath.Path, mine, theirs *structuralschema.Structural, above fieldpath.Path,
+) {
 	switch taken, _ := other.entry(p); {
 	case taken == nil:
 		if side == 0 {
@@ -187,12 +193,15 @@ func (c *comparison) missing(side int, p, above fieldpath.Path) {
 	if c.preserves && slices.Concat(above, p)[0].Field != "status" {
 		return
 	}
-	c.problem(c.at, "%s has %s, for which no rule names a field of %s: add a rule, keep it by preserve, or acknowledge it in lost",
+	c.problem(c.at, "%s has %s, for which no rule names a field of %s: add a rule, keep it by preserve, or acknowledge "+
+		"it in lost",
 		c.names[side], slices.Concat(above, p), c.names[1-side])
 }
 
 // covered compares what a rule has put together.
-func (c *comparison) covered(other *cover, side int, e *covered, mine *structuralschema.Structural, above fieldpath.Path) {
+func (c *comparison) covered(
+	other *cover, side int, e *covered, mine *structuralschema.Structural, above fieldpath.Path,
+) {
 	if e.other == nil {
 		c.exact = false
 		return
@@ -276,7 +285,8 @@ func describe(s *structuralschema.Structural) string {
 func sameAlone(s, h *structuralschema.Structural) bool {
 	a, b := *s, *h
 	a.Description, b.Description, a.Title, b.Title = "", "", "", ""
-	a.Properties, b.Properties, a.Items, b.Items, a.AdditionalProperties, b.AdditionalProperties = nil, nil, nil, nil, nil, nil
+	a.Properties, b.Properties, a.Items, b.Items, a.AdditionalProperties,
+		b.AdditionalProperties = nil, nil, nil, nil, nil, nil
 	return reflect.DeepEqual(a, b)
 }
 

@@ -23,7 +23,8 @@ const maxPreserved = 128 << 10
 
 // errTooLarge refuses what would lose data: the stored object would not have them.
 var errTooLarge = errors.New(
-	"the fields that the target version does not have are larger than 128 KiB, or than what the other annotations leave of 256 KiB: " +
+	"the fields that the target version does not have are larger than 128 KiB, or than what the other annotations " +
+		"leave of 256 KiB: " +
 		"make them smaller, or store a version that has them",
 )
 
@@ -50,7 +51,8 @@ func (c *Converter) preserving(obj map[string]any, from, to string, p *pass) err
 		return err
 	}
 	if mine := all[to]; mine != nil {
-		if mine.TooLarge && (c.stored == "" || to == c.stored) { // on the way to be read, it is forged: what is stored has all of it
+		// on the way to be read, it is forged: what is stored has all of it
+		if mine.TooLarge && (c.stored == "" || to == c.stored) {
 			return errWasTooLarge
 		}
 		c.putBack(obj, mine, way)
@@ -220,7 +222,9 @@ func (c *Converter) readKept(text string) map[string]*kept {
 		return nil
 	}
 	for version, k := range all {
-		if k == nil || c.Knows(version) != nil || slices.ContainsFunc(k.Fields, func(f places.Difference) bool { return !f.Path.IsValid() }) {
+		if k == nil || c.Knows(version) != nil || slices.ContainsFunc(k.Fields, func(f places.Difference) bool {
+			return !f.Path.IsValid()
+		}) {
 			return nil
 		}
 	}

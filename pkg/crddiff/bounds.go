@@ -61,7 +61,8 @@ func (c *comparison) bounds(path string, from, to *structuralschema.ValueValidat
 		{"Maximum", from.Maximum, to.Maximum, from.ExclusiveMaximum, to.ExclusiveMaximum, integers, true},
 	} {
 		switch {
-		case !isNarrower(limitOf(b.before, b.wasOpen, b.integers, b.upper), limitOf(b.after, b.isOpen, b.integers, b.upper), b.upper):
+		case !isNarrower(limitOf(b.before, b.wasOpen, b.integers, b.upper),
+			limitOf(b.after, b.isOpen, b.integers, b.upper), b.upper):
 		case b.before != nil && *b.before == *b.after:
 			c.narrowed(path, "exclusive%s was added", b.name)
 		default:
@@ -103,7 +104,8 @@ func (c *comparison) forms(path string, from, to *structuralschema.ValueValidati
 		c.narrowed(path, "multipleOf was %s and is %s", showBound(from.MultipleOf), showBound(to.MultipleOf))
 	}
 	if to.Pattern != from.Pattern && !matchesAll(to.Pattern) {
-		c.narrowed(path, "the pattern was %s and is %q; whether it allows the same is not known", orNone(from.Pattern), to.Pattern)
+		c.narrowed(path, "the pattern was %s and is %q; whether it allows the same is not known",
+			orNone(from.Pattern), to.Pattern)
 	}
 	if to.Format != "" && to.Format != from.Format && (from.Format != "int32" || to.Format != "int64") {
 		c.narrowed(path, "the format was %s and is %q", orNone(from.Format), to.Format)
@@ -134,7 +136,9 @@ func (c *comparison) enum(path string, from, to []structuralschema.JSON) {
 		return
 	}
 	removed := slices.DeleteFunc(slices.Clone(from), func(before structuralschema.JSON) bool {
-		return slices.ContainsFunc(to, func(after structuralschema.JSON) bool { return show(before.Object) == show(after.Object) })
+		return slices.ContainsFunc(to, func(after structuralschema.JSON) bool {
+			return show(before.Object) == show(after.Object)
+		})
 	})
 	if len(removed) > 0 {
 		c.narrowed(path, "enum has lost %s", showAll(removed))
@@ -146,7 +150,9 @@ func (c *comparison) enum(path string, from, to []structuralschema.JSON) {
 func (c *comparison) combined(path string, from, to *structuralschema.ValueValidation) {
 	lacks := func(list []structuralschema.NestedValueValidation) func(structuralschema.NestedValueValidation) bool {
 		return func(v structuralschema.NestedValueValidation) bool {
-			return !slices.ContainsFunc(list, func(other structuralschema.NestedValueValidation) bool { return reflect.DeepEqual(v, other) })
+			return !slices.ContainsFunc(list, func(other structuralschema.NestedValueValidation) bool {
+				return reflect.DeepEqual(v, other)
+			})
 		}
 	}
 	// x-kubernetes-int-or-string is written with two types in anyOf, which say nothing more.

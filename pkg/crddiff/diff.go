@@ -62,8 +62,10 @@ func removed(old *definition, from, to []*definition) Change {
 		Reason: "the CustomResourceDefinition was removed: deleting it deletes all objects"}
 	for _, d := range to {
 		isNew := !slices.ContainsFunc(from, func(f *definition) bool { return f.Name == d.Name })
-		if isNew && (d.Spec.Names.Kind == old.Spec.Names.Kind || d.Spec.Group == old.Spec.Group && d.Spec.Names.Plural == old.Spec.Names.Plural) {
-			c.Reason = fmt.Sprintf("the kind is now defined by %s: for the API server that is another kind, which has none of the objects", d.Name)
+		if isNew && (d.Spec.Names.Kind == old.Spec.Names.Kind || d.Spec.Group == old.Spec.Group &&
+			d.Spec.Names.Plural == old.Spec.Names.Plural) {
+			c.Reason = fmt.Sprintf(
+				"the kind is now defined by %s: for the API server that is another kind, which has none of the objects", d.Name)
 			c.Fix = "keep both definitions until the objects have been copied"
 		}
 	}
@@ -88,7 +90,8 @@ func diff(from, to *definition) ([]Change, error) {
 			}
 		}
 		if storage != 1 {
-			return nil, fmt.Errorf("%s: spec.versions has %d versions with storage: true: exactly one must have it", definition.Name, storage)
+			return nil, fmt.Errorf("%s: spec.versions has %d versions with storage: true: exactly one must have it",
+				definition.Name, storage)
 		}
 		versions, err := kinds.Versions(definition)
 		if err != nil {
@@ -113,7 +116,8 @@ func diff(from, to *definition) ([]Change, error) {
 }
 
 func (d *differ) add(version, path string, level Level, reason, fix string) {
-	d.changes = append(d.changes, Change{CRD: d.old.Name, Version: version, Path: path, Level: level, Reason: reason, Fix: fix})
+	d.changes = append(d.changes, Change{CRD: d.old.Name, Version: version, Path: path,
+		Level: level, Reason: reason, Fix: fix})
 }
 
 func find(d *definition, version string) *apiextensionsv1.CustomResourceDefinitionVersion {
@@ -169,11 +173,13 @@ func (d *differ) names() {
 	}
 	for _, name := range before.Names.ShortNames {
 		if !slices.Contains(after.Names.ShortNames, name) {
-			d.add("", "spec.names.shortNames", Breaking, fmt.Sprintf("the short name %s was removed: commands that use it fail", name), "keep it")
+			d.add("", "spec.names.shortNames", Breaking,
+				fmt.Sprintf("the short name %s was removed: commands that use it fail", name), "keep it")
 		}
 	}
 	if before.PreserveUnknownFields && !after.PreserveUnknownFields {
-		d.add("", "spec.preserveUnknownFields", Conversion, "preserveUnknownFields was taken away: fields that no schema declares are dropped",
+		d.add("", "spec.preserveUnknownFields", Conversion,
+			"preserveUnknownFields was taken away: fields that no schema declares are dropped",
 			"declare the fields, or set x-kubernetes-preserve-unknown-fields: true where they are")
 	}
 }
@@ -193,7 +199,8 @@ func (d *differ) conversion() {
 			"start the webhook first, and prove the conversion: corollary convert prove",
 		)
 	default:
-		d.add("", "spec.conversion.strategy", Breaking, "the strategy was Webhook and is None: fields that the other version lacks are dropped",
+		d.add("", "spec.conversion.strategy", Breaking,
+			"the strategy was Webhook and is None: fields that the other version lacks are dropped",
 			"keep the webhook until only one version is served and stored")
 	}
 }
@@ -217,7 +224,8 @@ func (d *differ) version(before, after *apiextensionsv1.CustomResourceDefinition
 			before.Name,
 			"spec.versions",
 			Breaking,
-			"the version was removed, and objects are stored in it: the API server refuses that while status.storedVersions names it",
+			"the version was removed, and objects are stored in it: the API server refuses that while status.storedVersions "+
+				"names it",
 			"make another version the stored one, run corollary migrate "+d.old.Name+" --leaving "+before.Name+", then remove it",
 		)
 		return
@@ -226,7 +234,8 @@ func (d *differ) version(before, after *apiextensionsv1.CustomResourceDefinition
 			before.Name,
 			"spec.versions",
 			Breaking,
-			"the version was removed: clients that use it are answered 404, and managers that applied in it fail at their next apply",
+			"the version was removed: clients that use it are answered 404, and managers that applied in it fail at their "+
+				"next apply",
 			"set served: false first, and look who uses it: corollary crd usage "+d.old.Name,
 		)
 		return
@@ -238,7 +247,8 @@ func (d *differ) version(before, after *apiextensionsv1.CustomResourceDefinition
 			"deprecate it first, and look who uses it: corollary crd usage "+d.old.Name)
 	}
 	if after.Storage && !before.Storage {
-		d.add(before.Name, "storage", Compatible, "the version is the stored one now: objects stay stored as they are until they are written",
+		d.add(before.Name, "storage", Compatible,
+			"the version is the stored one now: objects stay stored as they are until they are written",
 			"corollary migrate "+d.old.Name)
 		d.changes[len(d.changes)-1].Rollback = "the old definition can only be applied with this version in spec.versions"
 	}
@@ -293,7 +303,8 @@ func (d *differ) lint(before, after *apiextensionsv1.CustomResourceDefinitionVer
 			after.Name,
 			"storage",
 			Breaking,
-			"the stored version is not served: objects can only be read by converting them, and nobody can look at what is stored",
+			"the stored version is not served: objects can only be read by converting them, and nobody can look at what is "+
+				"stored",
 			"serve it, or store a version that is served",
 		)
 	}
@@ -323,7 +334,8 @@ func (d *differ) schema(version string) {
 			continue
 		}
 		d.changes = append(d.changes, Change{
-			CRD: d.old.Name, Version: version, Path: l.path, Level: Compatible, Reason: "more is allowed than before, in the same version",
+			CRD: d.old.Name, Version: version, Path: l.path, Level: Compatible,
+			Reason:   "more is allowed than before, in the same version",
 			Rollback: "with the old definition: " + l.what,
 			Fix:      "to be able to go back, do it in a new version",
 		})
@@ -350,9 +362,11 @@ func (d *differ) stored() {
 			continue // limits hold in the version of a request
 		}
 		d.lost[l.path+l.what] = true
-		l.level, l.fix = Breaking, "declare it in "+to+" as in "+from+", or have a webhook convert first; where one does that files leave out, "+
-			"compare with the cluster: corollary crd diff cluster NEW"
-		d.loss(to, l, "objects that are stored as "+from+" are stored as "+to+" once they are written, without a conversion: ")
+		l.level, l.fix = Breaking,
+			"declare it in "+to+" as in "+from+", or have a webhook convert first; where one does that files leave out, "+
+				"compare with the cluster: corollary crd diff cluster NEW"
+		d.loss(to, l, "objects that are stored as "+from+" are stored as "+to+" once they are written, without a "+
+			"conversion: ")
 	}
 }
 
@@ -364,7 +378,8 @@ func (d *differ) apart() {
 		isNew := find(d.old, v.Name) == nil
 		switch {
 		case v.Name == target && isNew:
-			d.add(v.Name, "storage", Compatible, "the version is new and the stored one: objects stay stored as they are until they are written",
+			d.add(v.Name, "storage", Compatible,
+				"the version is new and the stored one: objects stay stored as they are until they are written",
 				"corollary migrate "+d.old.Name)
 			continue
 		case v.Name == target, !v.Served:
@@ -381,8 +396,10 @@ func (d *differ) apart() {
 			}
 			continue
 		}
-		n := d.between(v.Name, target, v.Name, "objects that are stored as "+target+" are served in this version without a conversion: ") +
-			d.between(v.Name, v.Name, target, "objects that are written in this version are stored as "+target+" without a conversion: ")
+		n := d.between(v.Name, target, v.Name,
+			"objects that are stored as "+target+" are served in this version without a conversion: ") +
+			d.between(v.Name, v.Name, target,
+				"objects that are written in this version are stored as "+target+" without a conversion: ")
 		if isNew && n == 0 {
 			d.add(v.Name, "spec.versions", Compatible, "the version is new and has the schema of "+target, "")
 		}
@@ -406,7 +423,8 @@ func Dropped(crd *apiextensionsv1.CustomResourceDefinition, from, to string) ([]
 	var dropped []Change
 	for _, l := range losses(schemas[from].Structural, schemas[to].Structural) {
 		if l.level == Conversion {
-			dropped = append(dropped, Change{CRD: crd.Name, Version: to, Path: l.path, Level: l.level, Reason: l.what, Fix: l.fix})
+			dropped = append(dropped, Change{CRD: crd.Name, Version: to, Path: l.path, Level: l.level,
+				Reason: l.what, Fix: l.fix})
 		}
 	}
 	return dropped, nil
@@ -415,7 +433,8 @@ func Dropped(crd *apiextensionsv1.CustomResourceDefinition, from, to string) ([]
 // between reports what is lost from one version to another one, and was not before.
 func (d *differ) between(about, from, to, before string) int {
 	known := map[string]bool{}
-	if older, newer := d.schemas[false][from], d.schemas[false][to]; older != nil && newer != nil && strategy(d.old) == strategy(d.new) {
+	if older, newer := d.schemas[false][from], d.schemas[false][to]; older != nil && newer != nil &&
+		strategy(d.old) == strategy(d.new) {
 		for _, l := range losses(older.Structural, newer.Structural) {
 			known[l.path+l.what] = true
 		}

@@ -39,7 +39,8 @@ func withHead(s *structuralschema.Structural) *structuralschema.Structural {
 	whole, metadata := *s, s.Properties["metadata"]
 	metadata.Type = "object"
 	whole.Properties = withDefaults(s.Properties, map[string]structuralschema.Structural{"apiVersion": text, "kind": text})
-	metadata.Properties = withDefaults(metadata.Properties, map[string]structuralschema.Structural{"name": text, "generateName": text})
+	metadata.Properties = withDefaults(metadata.Properties,
+		map[string]structuralschema.Structural{"name": text, "generateName": text})
 	whole.Properties["metadata"] = metadata
 	return &whole
 }
@@ -102,7 +103,8 @@ func (c *comparison) node(path string, from, to *structuralschema.Structural) {
 			show(from.Default.Object), show(to.Default.Object))
 	}
 	if !from.XEmbeddedResource && to.XEmbeddedResource {
-		c.add(path, Breaking, fixKeep, "x-kubernetes-embedded-resource was added: a value without apiVersion, kind and metadata is refused")
+		c.add(path, Breaking, fixKeep,
+			"x-kubernetes-embedded-resource was added: a value without apiVersion, kind and metadata is refused")
 	}
 	c.merging(path, from, to)
 	before := limits(from)
@@ -172,24 +174,28 @@ func (c *comparison) merging(path string, from, to *structuralschema.Structural)
 			path,
 			Breaking,
 			fixVersion,
-			"x-kubernetes-list-type was %s and is %s: lists with duplicates are refused, and managers of the list merge otherwise",
+			"x-kubernetes-list-type was %s and is %s: lists with duplicates are refused, and managers of the list merge "+
+				"otherwise",
 			before,
 			after,
 		)
 	case before != after:
-		c.add(path, Breaking, fixVersion, "x-kubernetes-list-type was %s and is atomic: each apply replaces the items of other managers", before)
+		c.add(path, Breaking, fixVersion,
+			"x-kubernetes-list-type was %s and is atomic: each apply replaces the items of other managers", before)
 	case !slices.Equal(slices.Sorted(slices.Values(from.XListMapKeys)), slices.Sorted(slices.Values(to.XListMapKeys))):
 		c.add(
 			path,
 			Breaking,
 			fixVersion,
-			"x-kubernetes-list-map-keys were [%s] and are [%s]: lists with duplicates are refused, and applies merge other items",
+			"x-kubernetes-list-map-keys were [%s] and are [%s]: lists with duplicates are refused, and applies merge other "+
+				"items",
 			strings.Join(from.XListMapKeys, ", "),
 			strings.Join(to.XListMapKeys, ", "),
 		)
 	}
 	if before, after := value(from.XMapType, "granular"), value(to.XMapType, "granular"); before != after {
-		c.add(path, Breaking, fixVersion, "x-kubernetes-map-type was %s and is %s: applies of several managers merge otherwise", before, after)
+		c.add(path, Breaking, fixVersion,
+			"x-kubernetes-map-type was %s and is %s: applies of several managers merge otherwise", before, after)
 	}
 }
 
@@ -209,10 +215,12 @@ func (c *comparison) required(path string, from, to *structuralschema.Structural
 		switch before := from.Properties[name].Default.Object; {
 		case to.Properties[name].Default.Object != nil, older && before == nil:
 		case older:
-			c.add(path+"."+name, Breaking, "keep the default", "the required field has lost its default: objects without it are refused")
+			c.add(path+"."+name, Breaking, "keep the default",
+				"the required field has lost its default: objects without it are refused")
 		default:
 			c.add(path+"."+name, Breaking, "give it a default, or add it to all objects before it is required",
-				"the field is newly required and has no default: objects without it are refused at their next update, also unchanged")
+				"the field is newly required and has no default: objects without it are refused at their next update, also "+
+					"unchanged")
 		}
 	}
 }
@@ -275,7 +283,8 @@ func (c *comparison) fields(path string, from, to *structuralschema.Structural) 
 	case before != nil && !to.XPreserveUnknownFields:
 		c.add(path, Conversion, fixVersion, "additionalProperties was removed: keys that are not declared are dropped")
 	case after != nil && from.XPreserveUnknownFields:
-		c.add(path, Breaking, fixKeep, "any value was kept here, now additionalProperties decides: objects with another one are refused")
+		c.add(path, Breaking, fixKeep,
+			"any value was kept here, now additionalProperties decides: objects with another one are refused")
 		c.newValue(path+"[*]", after)
 	}
 }
@@ -291,7 +300,8 @@ func (c *comparison) newFields(path string, from, to *structuralschema.Structura
 		case before != nil:
 			c.node(path+"."+name, before, &field)
 		case from.XPreserveUnknownFields:
-			c.add(path+"."+name, Breaking, fixKeep, "any value was kept here, now the schema decides: objects with another one are refused")
+			c.add(path+"."+name, Breaking, fixKeep,
+				"any value was kept here, now the schema decides: objects with another one are refused")
 			c.newValue(path+"."+name, &field)
 		}
 	}
@@ -304,7 +314,8 @@ func (c *comparison) newValue(path string, to *structuralschema.Structural) {
 		path, to = path+"[*]", to.Items
 	}
 	if to.Type == "object" {
-		c.fields(path, &structuralschema.Structural{Extensions: structuralschema.Extensions{XPreserveUnknownFields: true}}, to)
+		c.fields(path, &structuralschema.Structural{Extensions: structuralschema.Extensions{XPreserveUnknownFields: true}},
+			to)
 	}
 }
 

@@ -18,8 +18,10 @@ type Names struct {
 // that must be set must be there itself. Without a status there is no subresource for it. ready is the type of the
 // condition that is a column for kubectl get.
 func Definition(n Names, spec, status Node, ready string) Node {
-	properties := Node{"apiVersion": Node{"type": "string"}, "kind": Node{"type": "string"}, "metadata": Node{"type": "object"}, "spec": spec}
-	version := Node{"name": n.Kind.Version, "served": true, "storage": true, "additionalPrinterColumns": []any{ageColumn()}}
+	properties := Node{"apiVersion": Node{"type": "string"}, "kind": Node{"type": "string"},
+		"metadata": Node{"type": "object"}, "spec": spec}
+	version := Node{"name": n.Kind.Version, "served": true, "storage": true,
+		"additionalPrinterColumns": []any{ageColumn()}}
 	if status != nil {
 		properties["status"] = status
 		version["subresources"] = Node{"status": Node{}}
@@ -34,7 +36,8 @@ func Definition(n Names, spec, status Node, ready string) Node {
 	if n.Namespaced {
 		scope = "Namespaced"
 	}
-	names := Node{"kind": n.Kind.Kind, "listKind": n.Kind.Kind + "List", "plural": n.Plural, "singular": strings.ToLower(n.Kind.Kind)}
+	names := Node{"kind": n.Kind.Kind, "listKind": n.Kind.Kind + "List", "plural": n.Plural,
+		"singular": strings.ToLower(n.Kind.Kind)}
 	if len(n.ShortNames) > 0 {
 		var short []any
 		for _, name := range n.ShortNames {

@@ -44,7 +44,8 @@ func list(key string, properties Node, required ...any) Node {
 
 // recordedItem returns the schema of an item of the list of downstreams, with all its keys.
 func recordedItem() Node {
-	items := status.RecordedList([]status.Recorded{{Name: "-", APIVersion: "-", Kind: "-", Namespace: "-", ObjectName: "-", UID: "-",
+	items := status.RecordedList([]status.Recorded{{Name: "-", APIVersion: "-", Kind: "-",
+		Namespace: "-", ObjectName: "-", UID: "-",
 		Hash: "-", State: "-", Baseline: "-"}})
 	item, _ := items[0].(map[string]any)
 	return item

@@ -86,7 +86,8 @@ func changes(from, to *apiextensionsv1.CustomResourceDefinition) (lines []string
 	if len(parts) == 0 {
 		return nil, crddiff.Compatible, nil
 	}
-	found, err := crddiff.Diff([]*apiextensionsv1.CustomResourceDefinition{from}, []*apiextensionsv1.CustomResourceDefinition{to})
+	found, err := crddiff.Diff([]*apiextensionsv1.CustomResourceDefinition{from},
+		[]*apiextensionsv1.CustomResourceDefinition{to})
 	if err != nil {
 		return nil, crddiff.Breaking, err
 	}

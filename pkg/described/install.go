@@ -38,7 +38,9 @@ type installer struct {
 
 // Install applies the definitions of all kinds that the configs describe, and waits until they are served. One that is
 // there and differs is only changed if it was applied by the same field manager, and if no object loses anything.
-func Install(ctx context.Context, cfg *rest.Config, files []*load.File, options compile.Options, log logr.Logger) error {
+func Install(
+	ctx context.Context, cfg *rest.Config, files []*load.File, options compile.Options, log logr.Logger,
+) error {
 	list, _, err := compile.All(files, nil, options) // whoever runs them reports what is wrong with the configs
 	if err != nil {
 		return err
@@ -99,7 +101,8 @@ func (i *installer) update(ctx context.Context, client *apply.Client, t apply.Ta
 	if err != nil || len(lines) == 0 {
 		return err
 	}
-	const apply = "apply it yourself if that is intended: corollary generate crd -c CONFIG | kubectl apply --server-side " +
+	const apply = "apply it yourself if that is intended: corollary generate crd -c CONFIG | kubectl apply " +
+		"--server-side " +
 		"--force-conflicts -f -"
 	differs := "it differs from watch.schema in " + d.File.Path + ":\n  " + strings.Join(lines, "\n  ")
 	if !appliedBy(live, d.File.Conventions.FieldManager) {
@@ -147,22 +150,23 @@ func (i *installer) isUsed(ctx context.Context, crd *apiextensionsv1.CustomResou
 // await waits until objects of a kind can be written, and the API server publishes its schema.
 func (i *installer) await(ctx context.Context, client *apply.Client, t apply.Target, d *generate.Definition) error {
 	var why string
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, establishedWithin, true, func(ctx context.Context) (bool, error) {
-		live, err := client.Get(ctx, t)
-		if err != nil {
-			return false, err
-		}
-		var established bool
-		if established, why = kinds.Established(live); !established {
-			return false, nil
-		}
-		cluster, err := discovered.New(i.cfg) // which remembers what it has seen
-		if err != nil {
-			return false, err
-		}
-		kind, err := cluster.Kind(d.Kind)
-		return err == nil && kind.Schema != nil, nil
-	})
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, establishedWithin, true,
+		func(ctx context.Context) (bool, error) {
+			live, err := client.Get(ctx, t)
+			if err != nil {
+				return false, err
+			}
+			var established bool
+			if established, why = kinds.Established(live); !established {
+				return false, nil
+			}
+			cluster, err := discovered.New(i.cfg) // which remembers what it has seen
+			if err != nil {
+				return false, err
+			}
+			kind, err := cluster.Kind(d.Kind)
+			return err == nil && kind.Schema != nil, nil
+		})
 	if err != nil {
 		return fmt.Errorf("waiting until it is served%s: %w", why, err)
 	}

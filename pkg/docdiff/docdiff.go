@@ -48,7 +48,8 @@ func Documents(before, after map[string]any, words redact.Words) []Field {
 }
 
 // serverKept is the metadata that the API server keeps.
-var serverKept = []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generateName", "generation",
+var serverKept = []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp",
+	"generateName", "generation",
 	"managedFields", "resourceVersion",
 	"selfLink", "uid"}
 
@@ -155,7 +156,8 @@ func (d *documentDiff) positions(at fieldpath.Path, before, after []any) {
 
 // knownKeys name the items of lists in Kubernetes' own kinds, and of most others.
 var knownKeys = [][]string{
-	{"name"}, {"containerPort", "protocol"}, {"containerPort"}, {"port", "protocol"}, {"port"}, {"mountPath"}, {"devicePath"}, {"type"},
+	{"name"}, {"containerPort", "protocol"}, {"containerPort"}, {"port", "protocol"}, {"port"},
+	{"mountPath"}, {"devicePath"}, {"type"},
 	{"key"}, {"ip"},
 	{"uid"}, {"topologyKey", "whenUnsatisfiable"}, {"host"}, {"path"},
 }

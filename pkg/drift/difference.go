@@ -62,7 +62,8 @@ func (d *differ) add(at *fieldpath.Trail, want, have any, holders managed.Owners
 }
 
 func (d *differ) addPath(p fieldpath.Path, want, have any, holders managed.Owners) {
-	if d.words != nil || d.secret && p[0].Kind == fieldpath.FieldStep && (p[0].Field == "data" || p[0].Field == "stringData") {
+	if d.words != nil || d.secret && p[0].Kind == fieldpath.FieldStep &&
+		(p[0].Field == "data" || p[0].Field == "stringData") {
 		want, have = Mask(want), Mask(have)
 	}
 	d.found = append(d.found, Difference{Path: p, Want: want, Have: have, Shown: d.words.Path(p.String()),

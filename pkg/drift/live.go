@@ -151,7 +151,8 @@ func (v *View) live(u *unstructured.Unstructured) *Live {
 	if created, err := time.Parse(time.RFC3339, text(metadata, "creationTimestamp")); err == nil {
 		l.Created = created.Unix()
 	}
-	l.OwnerMark = cmp.Or(Key{Annotation: v.OwnerAnnotation}.read(metadata), Key{Annotation: v.Previous.OwnerAnnotation}.read(metadata))
+	l.OwnerMark = cmp.Or(Key{Annotation: v.OwnerAnnotation}.read(metadata),
+		Key{Annotation: v.Previous.OwnerAnnotation}.read(metadata))
 	l.HasPreviousNames = v.Previous.presentIn(metadata)
 	v.readFields(l, u)
 	if !l.Managed && l.Hash == "" && l.OwnerMark == "" && len(l.Owners) == 0 {
@@ -203,7 +204,8 @@ func (v *View) content(projection map[string]any) canonical.Sum {
 	for _, field := range []string{"labels", "annotations"} {
 		all, _ := metadata[field].(map[string]any)
 		for key, value := range all {
-			isMark := field == "annotations" && slices.Contains([]string{v.OwnerAnnotation, v.NameAnnotation, v.Hash.Annotation}, key) ||
+			isMark := field == "annotations" && slices.Contains([]string{v.OwnerAnnotation,
+				v.NameAnnotation, v.Hash.Annotation}, key) ||
 				field == "labels" && key == v.Hash.Label
 			if !isMark {
 				out[field+"/"+key] = value
@@ -259,7 +261,8 @@ func statusOf(u *unstructured.Unstructured) (kstatus.Status, string) {
 func hasOnlyKindRule(obj map[string]any) bool {
 	metadata, ok := obj["metadata"].(map[string]any)
 	_, isNumber := metadata["generation"].(int64)
-	return ok && (isNumber || metadata["generation"] == nil) && metadata["deletionTimestamp"] == nil && obj["status"] == nil
+	return ok && (isNumber || metadata["generation"] == nil) &&
+		metadata["deletionTimestamp"] == nil && obj["status"] == nil
 }
 
 // maxStatusMessage limits a message that others write.

@@ -57,7 +57,9 @@ func (l *lostFinder) place(old managed.Fields, before, after any, holders manage
 	}
 }
 
-func (l *lostFinder) fields(old managed.Fields, before map[string]any, after any, holders managed.Owners, at *fieldpath.Trail) {
+func (l *lostFinder) fields(
+	old managed.Fields, before map[string]any, after any, holders managed.Owners, at *fieldpath.Trail,
+) {
 	lives, _ := after.(map[string]any)
 	for key := range old {
 		name, ok := managed.CutField(key)

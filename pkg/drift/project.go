@@ -35,7 +35,8 @@ func Desired(full map[string]any, v *View) canonical.Sum {
 }
 
 // identity is the metadata that is in no manager's fields.
-var identity = []string{"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields"}
+var identity = []string{"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
+	"selfLink", "managedFields"}
 
 // shape returns full in the shape of a projection. It shares values with full.
 func shape(full map[string]any, initial []fieldpath.Path) map[string]any {

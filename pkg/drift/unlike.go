@@ -120,7 +120,9 @@ func (u *unlikeFinder) values(f Unlike, holders managed.Owners, at *fieldpath.Tr
 
 // isShared reports whether a manager owns something in a map, so that its fields must be looked at one by one.
 func (u *unlikeFinder) isShared(holders managed.Owners) bool {
-	return slices.ContainsFunc(holders, func(o managed.Owner) bool { return o.Holding == managed.HoldsHere && !o.Owned.IsLeaf() })
+	return slices.ContainsFunc(holders, func(o managed.Owner) bool {
+		return o.Holding == managed.HoldsHere && !o.Owned.IsLeaf()
+	})
 }
 
 // items compares lists item by item if a manager names them by their keys; else it returns false.

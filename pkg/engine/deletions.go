@@ -18,7 +18,8 @@ import (
 // Additions to the errors of a config.
 const (
 	noteDeletes = "; until that is fixed, only upstreams that are being deleted are handled"
-	noteHolds   = "; until that is fixed, upstreams that are being deleted keep the finalizer: the errors concern what a deletion must do"
+	noteHolds   = "; until that is fixed, upstreams that are being deleted keep the finalizer: the errors concern what " +
+		"a deletion must do"
 )
 
 // Deletable returns the files with errors whose upstreams can be finalized nevertheless: they have a name, a finalizer,

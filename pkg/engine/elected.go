@@ -23,7 +23,8 @@ func actAfterAnother(ctx context.Context, r *reconcile.Reconciler, cache *inform
 	if namespaces := cache.Namespaces(); len(namespaces) > 0 { // one will do: versions are the kind's, not a namespace's
 		current, err := r.Client.Version(ctx, r.UpstreamTarget(operator.Ref{Namespace: namespaces[0]}))
 		if err != nil {
-			r.Log.Info("reading the resource version of the upstreams failed: each upstream is read before it is written", "message", err.Error())
+			r.Log.Info("reading the resource version of the upstreams failed: each upstream is read before it is written",
+				"message", err.Error())
 			return
 		}
 		r.ActAfter(current)

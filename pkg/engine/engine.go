@@ -104,8 +104,10 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*load.File, o Options) (
 	}
 	o = withDefaults(o)
 	e := &Engine{
-		options: o, connections: c, activations: fence.NewActivations(cfg), cluster: cluster, absences: discovered.NewAbsences(cluster, o.DiscoveryInterval), informers: informers.NewFactory(c),
-		renderSlots: attempt.NewRenderSlots(), operators: map[string]*runner{}, started: make(chan struct{}), reloading: make(chan struct{}, 1), elected: o.Elected,
+		options: o, connections: c, activations: fence.NewActivations(cfg), cluster: cluster,
+		absences: discovered.NewAbsences(cluster, o.DiscoveryInterval), informers: informers.NewFactory(c),
+		renderSlots: attempt.NewRenderSlots(), operators: map[string]*runner{}, started: make(chan struct{}),
+		reloading: make(chan struct{}, 1), elected: o.Elected,
 	}
 	if e.elected == nil {
 		e.elected = mgr.Elected()
@@ -117,7 +119,8 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*load.File, o Options) (
 	for _, f := range files {
 		e.operators[f.Metadata.Name] = e.newOperator(f)
 	}
-	if err := errors.Join(mgr.AddReadyzCheck("operators", e.Ready), mgr.AddReadyzCheck("reload", e.Reloaded), mgr.AddReadyzCheck("objects", e.ObjectsReady)); err != nil {
+	if err := errors.Join(mgr.AddReadyzCheck("operators", e.Ready), mgr.AddReadyzCheck("reload", e.Reloaded),
+		mgr.AddReadyzCheck("objects", e.ObjectsReady)); err != nil {
 		return nil, fmt.Errorf("adding the readiness checks: %w", err)
 	}
 	if err := mgr.Add(e); err != nil {

@@ -63,7 +63,8 @@ type generation struct {
 
 func (o *runner) newGeneration(f *load.File) *generation {
 	g := &generation{
-		engine: o.engine, operator: o, file: f, digest: digestOf(f), ended: make(chan struct{}), condition: state.Condition{Reason: state.ReasonStarting},
+		engine: o.engine, operator: o, file: f, digest: digestOf(f), ended: make(chan struct{}),
+		condition:    state.Condition{Reason: state.ReasonStarting},
 		confirmedFor: confirmationIn(f), acting: connections.IdentityOf(f),
 	}
 	g.activation, g.noActivation = o.engine.options.Activation(f)
@@ -261,6 +262,7 @@ func (s *session) onWatchResult(key informers.Key, err error, endSession context
 		s.generation.setForbidden(key, key.Identity.Forbidden("watching "+key.String(), "get, list and watch on it", err))
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, context.Canceled), errors.Is(err, io.EOF):
 	default:
-		s.operator.log.Info("watch interrupted, retrying", "resource", key.GVR.GroupResource().String(), "namespace", key.Namespace, "error", err.Error())
+		s.operator.log.Info("watch interrupted, retrying", "resource", key.GVR.GroupResource().String(), "namespace",
+			key.Namespace, "error", err.Error())
 	}
 }

@@ -21,7 +21,8 @@ func (s *session) passGuard(live context.Context) bool {
 	s.beginCounting()
 	s.startWorkers(live)
 	passed := s.gate.Pass(live, s.cleansUp, s.addAll, func(why guard.State, text string) {
-		s.setReason(map[guard.State]state.Reason{guard.Counting: state.ReasonSyncing, guard.Missing: state.ReasonStandby, guard.Waiting: state.ReasonGuardWaiting}[why], text)
+		s.setReason(map[guard.State]state.Reason{guard.Counting: state.ReasonSyncing, guard.Missing: state.ReasonStandby,
+			guard.Waiting: state.ReasonGuardWaiting}[why], text)
 	})
 	if passed {
 		s.pool.Pass(work.Interrupted, nil)

@@ -124,7 +124,8 @@ func (o *runner) blocked() state.Condition {
 		return state.Condition{}
 	}
 	switch c := cmp.Or(o.next, o.current).health(); {
-	case c.Reason == state.ReasonStarting, c.Reason == state.ReasonSyncing, o.next == nil && c.Reason == state.ReasonKindMissing:
+	case c.Reason == state.ReasonStarting, c.Reason == state.ReasonSyncing, o.next == nil &&
+		c.Reason == state.ReasonKindMissing:
 		return state.Condition{}
 	case c.Reason == state.ReasonGuardWaiting, c.Reason == state.ReasonStandby:
 		return c
@@ -282,7 +283,8 @@ func (e *Engine) ObjectsReady(req *http.Request) error {
 			parts = append(parts, fmt.Sprintf("%s %d", why, reasons[why]))
 		}
 		if notReady > 0 {
-			problems = append(problems, fmt.Errorf("operator %s: %d of %d upstreams are not Ready: %s", o.name, notReady, all, strings.Join(parts, ", ")))
+			problems = append(problems, fmt.Errorf("operator %s: %d of %d upstreams are not Ready: %s", o.name, notReady,
+				all, strings.Join(parts, ", ")))
 		}
 	}
 	return errors.Join(problems...)

@@ -86,6 +86,7 @@ func (o *runner) event(policy config.EventPolicy, warning bool, reason, action, 
 	if policy == config.EventsNone || policy == config.EventsWarnings && !warning {
 		return
 	}
-	regarding := &corev1.ObjectReference{APIVersion: config.APIVersion, Kind: config.Kind, Namespace: o.engine.options.Namespace, Name: o.name}
+	regarding := &corev1.ObjectReference{APIVersion: config.APIVersion, Kind: config.Kind,
+		Namespace: o.engine.options.Namespace, Name: o.name}
 	o.engine.recorderOf(o.current).Eventf(regarding, nil, kind, reason, action, "%s", note)
 }

@@ -150,7 +150,8 @@ func (s *session) becomeCurrent() bool {
 		what = "a kind was installed, removed or changed; the config is active with the kinds served now"
 	}
 	s.operator.log.Info(what, "digest", s.generation.digest)
-	s.operator.event(eventsOf(s.generation.file), false, EventReloaded, "Reload", what+", with the digest "+s.generation.digest)
+	s.operator.event(eventsOf(s.generation.file), false, EventReloaded, "Reload",
+		what+", with the digest "+s.generation.digest)
 	return true
 }
 

@@ -19,12 +19,12 @@ import (
 // made out, and all errors. It compares them by File.Digest:
 //
 //   - An operator whose config is equal is not touched.
-//   - One whose config has changed goes on with the active one. Beside it the changed one is compiled against the API server, and
-//     its watches are opened; then it takes over, once reconciles that have begun are finished. If it cannot, the last good one
-//     stays active.
+//   - One whose config has changed goes on with the active one. Beside it the changed one is compiled against the API
+//     server, and its watches are opened; then it takes over, once reconciles that have begun are finished. If it
+//     cannot, the last good one stays active.
 //   - One whose config has errors, or drops a finalizer or field manager that is in use, goes on with the active one.
-//   - One that no file has any more ends, and deletes nothing, unless a file that would take its place under another name
-//     cannot start. A new one starts, unless it claims names of another active operator.
+//   - One that no file has any more ends, and deletes nothing, unless a file that would take its place under another
+//     name cannot start. A new one starts, unless it claims names of another active operator.
 //
 // It waits for Start, and returns when operators without a file have ended and the rest is starting, or ctx is done.
 func (e *Engine) Reload(ctx context.Context, files []*load.File, errs config.Errors) {
@@ -126,7 +126,9 @@ func (e *Engine) planReload(files []*load.File, errs config.Errors) reloadPlan {
 			plan.added = append(plan.added, f)
 		}
 	}
-	plan.deletable = slices.DeleteFunc(Deletable(files), func(f *load.File) bool { return len(e.claims(f, plan.removed)) > 0 })
+	plan.deletable = slices.DeleteFunc(Deletable(files), func(f *load.File) bool {
+		return len(e.claims(f, plan.removed)) > 0
+	})
 	for _, f := range plan.deletable {
 		if e.byName(f.Metadata.Name) == nil {
 			plan.added = append(plan.added, f)

@@ -52,15 +52,22 @@ type session struct {
 }
 
 func newSession(g *generation, p *compile.Pipeline) *session {
-	observe := apply.WithObserver(func(verb, resource string, code int) { metrics.CountRequest(g.operator.name, verb, resource, code) })
-	s := &session{engine: g.engine, operator: g.operator, generation: g, pipeline: p, cache: informers.NewCache(p.Renderer), pool: work.NewPool(g.engine.options.Workers)}
+	observe := apply.WithObserver(func(verb, resource string, code int) {
+		metrics.CountRequest(g.operator.name, verb, resource, code)
+	})
+	s := &session{engine: g.engine, operator: g.operator, generation: g, pipeline: p,
+		cache: informers.NewCache(p.Renderer), pool: work.NewPool(g.engine.options.Workers)}
 	s.reconciler = &reconcile.Reconciler{
-		Operator: events.Operator{Name: g.operator.name, Log: g.operator.log, Recorder: g.engine.recorderOf(g)}, Pipeline: p, Cache: s.cache, Kinds: g.engine.absences, Host: s,
-		Client: apply.New(g.engine.connectionsOf(g).Objects(g.acting), p.Config.Conventions.FieldManager, observe),
-		Slots:  attempt.Slots{RenderSlots: g.engine.renderSlots, SlotWait: g.engine.options.DrainTimeout}, Counting: func() bool { return s.pool.Is(work.Counting) },
+		Operator: events.Operator{Name: g.operator.name, Log: g.operator.log, Recorder: g.engine.recorderOf(g)}, Pipeline: p,
+		Cache: s.cache, Kinds: g.engine.absences, Host: s,
+		Client:   apply.New(g.engine.connectionsOf(g).Objects(g.acting), p.Config.Conventions.FieldManager, observe),
+		Slots:    attempt.Slots{RenderSlots: g.engine.renderSlots, SlotWait: g.engine.options.DrainTimeout},
+		Counting: func() bool { return s.pool.Is(work.Counting) },
 	}
 	s.shards = g.engine.shards.ShardsOf(loading.Session{
-		Operator: g.operator.name, Loaded: s.cache.HasLoaded, Fails: s.cache.CannotLoad, Acts: func() bool { return s.pool.Is(work.Acting) },
+		Operator: g.operator.name, Loaded: s.cache.HasLoaded, Fails: s.cache.CannotLoad, Acts: func() bool {
+			return s.pool.Is(work.Acting)
+		},
 		Candidates: func(set *informers.ShardSet) []operator.Ref { return s.cache.CandidatesIn(set, s.reconciler) },
 		Open:       s.cache.OpenShards, Close: s.cache.CloseShards, End: func(why error) { s.endSession(why) },
 		Forget: func(shard int) {
@@ -72,7 +79,9 @@ func newSession(g *generation, p *compile.Pipeline) *session {
 		s.reconciler.Shards = s.shards
 	}
 	s.writeBack = writeback.New(writeback.Options{
-		Operator: g.operator.name, Source: p.Config.Source, Retry: p.Config.Retry, Objects: g.engine.connections.Objects(g.acting), Enter: func(ctx context.Context, ref operator.Ref) (context.Context, func(), bool) {
+		Operator: g.operator.name, Source: p.Config.Source, Retry: p.Config.Retry,
+		Objects: g.engine.connections.Objects(g.acting), Enter: func(ctx context.Context,
+			ref operator.Ref) (context.Context, func(), bool) {
 			return s.shards.EnterFor(ctx, p.Row(ref.Name, nil).GetUID())
 		},
 		Tenures: []*leadership.Tenure{g.engine.options.Tenure, g.activation}, Show: g.setWriteBackFailed, Log: g.operator.log,
@@ -81,13 +90,17 @@ func newSession(g *generation, p *compile.Pipeline) *session {
 		s.reconciler.Rows = s.writeBack
 	}
 	s.gate = gate.New(gate.Session{
-		Operator: g.operator.name, Pipeline: p, Cache: s.cache, Digest: g.digest, Confirmed: g.confirmedDigest, Shards: s.shards, Owned: g.engine.options.Shards,
+		Operator: g.operator.name, Pipeline: p, Cache: s.cache, Digest: g.digest, Confirmed: g.confirmedDigest,
+		Shards: s.shards, Owned: g.engine.options.Shards,
 		Board: g.engine.options.Board, Informers: g.engine.informers, Identity: g.acting, Log: g.operator.log,
 		Warn: func(text string) { g.operator.event(g.file.Events, true, EventGuardWaiting, "Guard", text) },
 	})
 	s.kinds = kindchecks.New(kindchecks.Session{
-		File: g.file, Pipeline: p, Cluster: g.engine.cluster, Version: g.engine.version, Interval: g.engine.options.DiscoveryInterval,
-		Renew: func() bool { return g.operator.renew(g) }, Renewing: g.operator.renewing, Refused: g.isRefused, End: func(why error) { s.endSession(why) },
+		File: g.file, Pipeline: p, Cluster: g.engine.cluster, Version: g.engine.version,
+		Interval: g.engine.options.DiscoveryInterval,
+		Renew: func() bool {
+			return g.operator.renew(g)
+		}, Renewing: g.operator.renewing, Refused: g.isRefused, End: func(why error) { s.endSession(why) },
 		Log: g.operator.log,
 	})
 	if t := g.activation; t != nil {
@@ -303,7 +316,8 @@ func (s *session) reconcileRecovering(ctx context.Context, ref operator.Ref) (af
 	defer func() {
 		if r := recover(); r != nil {
 			counters.Failure(s.operator.name, "", "Panic")
-			s.operator.log.Error(fmt.Errorf("%v", r), "internal error (recovered from a panic); will retry the upstream", "upstream", ref.String(), "stack", string(debug.Stack()))
+			s.operator.log.Error(fmt.Errorf("%v", r), "internal error (recovered from a panic); will retry the upstream",
+				"upstream", ref.String(), "stack", string(debug.Stack()))
 			after = afterPanic
 		}
 	}()

@@ -23,7 +23,7 @@ func (e *ParseError) Error() string {
 // Parse parses a path. The syntax:
 //
 //	.spec.replicas                     keys of letters, digits, _, $ and -, not beginning with a digit or -
-//	.metadata.labels['a.b/c']          any other key, in single quotes; \' and \\ are ' and \, \u{9} is the character U+0009
+//	.metadata.labels['a.b/c']          any other key, in single quotes; \' and \\ are ' and \, \u{9} is U+0009
 //	.spec.containers[name=app].image   a list item, by the values of its keys, as in a map list
 //	.spec.ports[containerPort=80,protocol=TCP]
 //	.spec.ports[name='a, b']           a value with characters other than letters, digits and - _ $ . / : + is quoted
@@ -226,7 +226,8 @@ func (p *parser) escaped() (rune, error) {
 	case 'u':
 		digits, ok := strings.CutPrefix(p.text[p.pos:], "u{")
 		digits, _, closed := strings.Cut(digits, "}")
-		if n, err := strconv.ParseUint(digits, 16, 32); ok && closed && err == nil && utf8.ValidRune(rune(n)) && len(digits) <= 6 {
+		if n, err := strconv.ParseUint(digits, 16, 32); ok && closed && err == nil &&
+			utf8.ValidRune(rune(n)) && len(digits) <= 6 {
 			p.pos += len("u{}") + len(digits)
 			return rune(n), nil
 		}

@@ -34,7 +34,8 @@ const (
 func Run(ctx context.Context, o Options, changed func() []string) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		o.Log.Info("files cannot be watched and are looked at from time to time only", "interval", o.Interval.String(), "error", err.Error())
+		o.Log.Info("files cannot be watched and are looked at from time to time only", "interval",
+			o.Interval.String(), "error", err.Error())
 		poll(ctx, o.Interval, changed)
 		return
 	}

@@ -104,7 +104,8 @@ func converted(o ChartOptions) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		facts := map[string]bool{"crds": true, "verify": c.Publish == conversion.PublishVerify, "migrate": c.Migrate == conversion.MigrateAuto}
+		facts := map[string]bool{"crds": true, "verify": c.Publish == conversion.PublishVerify,
+			"migrate": c.Migrate == conversion.MigrateAuto}
 		for list, isIn := range facts {
 			if isIn {
 				names, _ := lists[list].([]any)

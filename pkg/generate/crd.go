@@ -70,9 +70,10 @@ func (d *Definition) addRules(watchers []*compile.Pipeline) error {
 	var whole []*compile.Pipeline
 	for _, p := range watchers {
 		if len(p.Config.Validate) > 0 && p.SelectsSome() {
-			d.Notes = append(d.Notes, fmt.Sprintf("the rules of operator %s are left out: its watch selects some objects, and in a "+
-				"CustomResourceDefinition "+
-				"rules hold for all: use generate policy", p.Name))
+			d.Notes = append(d.Notes,
+				fmt.Sprintf("the rules of operator %s are left out: its watch selects some objects, and in a "+
+					"CustomResourceDefinition "+
+					"rules hold for all: use generate policy", p.Name))
 			continue
 		}
 		whole = append(whole, p)
@@ -84,7 +85,8 @@ func (d *Definition) addRules(watchers []*compile.Pipeline) error {
 	v := found[0]
 	v.leavesOutCostly = true
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(runtime.DeepCopyJSON(d.Object.Object), crd); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(runtime.DeepCopyJSON(d.Object.Object),
+		crd); err != nil {
 		return fmt.Errorf("reading the CustomResourceDefinition of %s: %w", d.Kind.Kind, err)
 	}
 	if _, err := v.Fit(crd); err != nil {
@@ -120,7 +122,8 @@ func (v *Validations) nodes() ([]any, error) {
 // Lines are the text of the rules in an entry of spec.versions.
 func (v *Validations) Lines() (map[string]any, error) {
 	rules, err := v.nodes()
-	return map[string]any{"schema": map[string]any{"openAPIV3Schema": map[string]any{"x-kubernetes-validations": rules}}}, err
+	return map[string]any{"schema": map[string]any{"openAPIV3Schema": map[string]any{"x-kubernetes-validations": rules}}},
+		err
 }
 
 // Write writes what is to be pasted for one kind.

@@ -37,8 +37,9 @@ func CRDStatusOf(pipelines []*compile.Pipeline) (needs []*CRDStatus, silent []st
 			continue
 		}
 		if kinds.IsBuiltin(gvk.GroupKind()) {
-			return nil, nil, fmt.Errorf("operator %s: %s of %s is a built-in kind: its definition cannot be changed to store a status of "+
-				"yours, set status.enabled: false",
+			return nil, nil, fmt.Errorf(
+				"operator %s: %s of %s is a built-in kind: its definition cannot be changed to store a status of "+
+					"yours, set status.enabled: false",
 				p.Name, gvk.Kind, gvk.GroupVersion())
 		}
 		i := slices.IndexFunc(needs, func(n *CRDStatus) bool { return n.Kind == gvk })

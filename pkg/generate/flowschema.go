@@ -48,7 +48,8 @@ func FlowSchemas(files []*load.File, o FlowOptions) []Manifest {
 	if o.Lease {
 		list = append(list, flowSchema(o.Name+"-leases", leaseLevel, leasePrecedence, accounts[:1],
 			"Requests about the Lease come first: a process that renews it too late stops.",
-			resourceFlow(leases.Group, leases.Resource, []string{"get", "list", "create", "update", "watch", "delete"}, o.Process.Namespace)))
+			resourceFlow(leases.Group, leases.Resource, []string{"get", "list", "create", "update", "watch",
+				"delete"}, o.Process.Namespace)))
 	}
 	return append(list, flowSchema(o.Name, o.Name, operatorPrecedence, accounts,
 		"All other requests; each account has queues of its own.",
@@ -58,9 +59,11 @@ func FlowSchemas(files []*load.File, o FlowOptions) []Manifest {
 // level is the priority level. It lends half of its part to others while it does not need it.
 func (o *FlowOptions) level() Manifest {
 	return Manifest{
-		Comment: []string{"The share of the API server's capacity for the operators. Requests above it wait in queues, and delay nobody else."},
+		Comment: []string{"The share of the API server's capacity for the operators. Requests above it wait in queues, " +
+			"and delay nobody else."},
 		Object: map[string]any{
-			"apiVersion": flowcontrolv1.SchemeGroupVersion.String(), "kind": "PriorityLevelConfiguration", "metadata": metadataOf("", o.Name),
+			"apiVersion": flowcontrolv1.SchemeGroupVersion.String(), "kind": "PriorityLevelConfiguration",
+			"metadata": metadataOf("", o.Name),
 			"spec": map[string]any{"type": string(flowcontrolv1.PriorityLevelEnablementLimited), "limited": map[string]any{
 				"nominalConcurrencyShares": int64(o.Shares), "lendablePercent": int64(50),
 				"limitResponse": map[string]any{"type": string(flowcontrolv1.LimitResponseTypeQueue),
@@ -70,7 +73,9 @@ func (o *FlowOptions) level() Manifest {
 	}
 }
 
-func flowSchema(name, level string, precedence int64, accounts []Identity, comment string, resources map[string]any) Manifest {
+func flowSchema(
+	name, level string, precedence int64, accounts []Identity, comment string, resources map[string]any,
+) Manifest {
 	var subjects []any
 	for _, a := range accounts {
 		subjects = append(subjects, map[string]any{"kind": rbacv1.ServiceAccountKind,
@@ -89,7 +94,8 @@ func flowSchema(name, level string, precedence int64, accounts []Identity, comme
 
 // resourceFlow selects requests; "*" is all, cluster-scoped objects included.
 func resourceFlow(group, resource string, verbs []string, namespace string) map[string]any {
-	m := map[string]any{"apiGroups": []any{group}, "resources": []any{resource}, "verbs": texts(verbs), "namespaces": []any{namespace}}
+	m := map[string]any{"apiGroups": []any{group}, "resources": []any{resource}, "verbs": texts(verbs),
+		"namespaces": []any{namespace}}
 	if namespace == "*" {
 		m["clusterScope"] = true
 	}

@@ -102,7 +102,8 @@ func (b *bundle) configMap() (map[string]any, error) {
 		}
 		data[name] = text
 	}
-	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": b.Package}, "data": data}, nil
+	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": b.Package}, "data": data}, nil
 }
 
 func (b *bundle) clusterServiceVersion() (map[string]any, error) {
@@ -162,7 +163,8 @@ func (b *bundle) description() string {
 		for _, d := range f.Downstreams {
 			made = append(made, d.Kind)
 		}
-		lines = append(lines, fmt.Sprintf("* %s: from each %s follows %s.", f.Metadata.Name, f.Watch.Kind, strings.Join(made, ", ")))
+		lines = append(lines, fmt.Sprintf("* %s: from each %s follows %s.", f.Metadata.Name,
+			f.Watch.Kind, strings.Join(made, ", ")))
 	}
 	return "Operators that Corollary runs:\n\n" + strings.Join(lines, "\n") + "\n"
 }
@@ -207,7 +209,8 @@ func (b *bundle) definitions() (map[string]any, error) {
 }
 
 func entry(gvk schema.GroupVersionKind, name string) map[string]any {
-	return map[string]any{"name": name, "version": gvk.Version, "kind": gvk.Kind, "displayName": gvk.Kind, "description": "The desired state."}
+	return map[string]any{"name": name, "version": gvk.Version, "kind": gvk.Kind, "displayName": gvk.Kind,
+		"description": "The desired state."}
 }
 
 func (b *bundle) definitionOf(gvk schema.GroupVersionKind) *unstructured.Unstructured {

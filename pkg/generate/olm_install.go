@@ -15,8 +15,9 @@ func (b *bundle) install() (map[string]any, error) {
 				"OLM grants rights to the ServiceAccounts of a bundle only in its own namespace or in the whole cluster")
 		}
 	}
-	rights, err := Rights(b.files, RBACOptions{Kinds: b.Kinds, Process: Identity{Namespace: bundleNamespace, Name: b.Package},
-		Lease: b.Package})
+	rights, err := Rights(b.files, RBACOptions{Kinds: b.Kinds,
+		Process: Identity{Namespace: bundleNamespace, Name: b.Package},
+		Lease:   b.Package})
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +32,8 @@ func (b *bundle) install() (map[string]any, error) {
 		}
 		if g.Namespace != "" {
 			b.notes = append(b.notes,
-				fmt.Sprintf("operator %s: OLM cannot grant rights in namespace %s alone, so they are granted in the whole cluster", g.Operator,
+				fmt.Sprintf("operator %s: OLM cannot grant rights in namespace %s alone, so they are granted in the whole cluster",
+					g.Operator,
 					g.Namespace))
 		}
 		for _, rule := range g.policyRules() {
@@ -68,22 +70,25 @@ func (b *bundle) deployment() map[string]any {
 		"readinessProbe": probe("/readyz"),
 		"resources":      map[string]any{"requests": map[string]any{"cpu": "50m", "memory": "128Mi"}},
 		"securityContext": map[string]any{
-			"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": map[string]any{"drop": []any{"ALL"}},
+			"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+			"capabilities": map[string]any{"drop": []any{"ALL"}},
 		},
 		"volumeMounts": []any{map[string]any{"name": "config", "mountPath": "/etc/corollary", "readOnly": true}},
 	}
 	return map[string]any{
 		"replicas": int64(2),
 		"selector": map[string]any{"matchLabels": labels},
-		"strategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(0), "maxSurge": int64(1)}},
+		"strategy": map[string]any{"type": "RollingUpdate",
+			"rollingUpdate": map[string]any{"maxUnavailable": int64(0), "maxSurge": int64(1)}},
 		"template": map[string]any{
 			"metadata": map[string]any{"labels": labels},
 			"spec": map[string]any{
 				"serviceAccountName": b.Package,
 				"enableServiceLinks": false,
-				"securityContext":    map[string]any{"runAsNonRoot": true, "seccompProfile": map[string]any{"type": "RuntimeDefault"}},
-				"containers":         []any{container},
-				"volumes":            []any{map[string]any{"name": "config", "configMap": map[string]any{"name": b.Package}}},
+				"securityContext": map[string]any{"runAsNonRoot": true,
+					"seccompProfile": map[string]any{"type": "RuntimeDefault"}},
+				"containers": []any{container},
+				"volumes":    []any{map[string]any{"name": "config", "configMap": map[string]any{"name": b.Package}}},
 			},
 		},
 	}

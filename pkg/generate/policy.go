@@ -48,9 +48,10 @@ func (a *AdmissionPolicy) add(name, purpose string, spec admissionv1.ValidatingA
 	if err != nil {
 		return err
 	}
-	binding, err := admissionObject("ValidatingAdmissionPolicyBinding", name, &admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}, MatchResources: match,
-	})
+	binding, err := admissionObject("ValidatingAdmissionPolicyBinding", name,
+		&admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}, MatchResources: match,
+		})
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,8 @@ func admissionObject(kind, name string, spec any) (map[string]any, error) {
 		return nil, fmt.Errorf("writing %s %s: %w", kind, name, err)
 	}
 	return map[string]any{
-		"apiVersion": admissionv1.SchemeGroupVersion.String(), "kind": kind, "metadata": metadataOf("", name), "spec": content,
+		"apiVersion": admissionv1.SchemeGroupVersion.String(), "kind": kind,
+		"metadata": metadataOf("", name), "spec": content,
 	}, nil
 }
 
@@ -77,7 +79,8 @@ func admissionObject(kind, name string, spec any) (map[string]any, error) {
 func onWrites(k *kinds.Kind, resources ...string) admissionv1.NamedRuleWithOperations {
 	return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
 		Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-		Rule:       admissionv1.Rule{APIGroups: []string{k.GVR.Group}, APIVersions: []string{k.GVR.Version}, Resources: resources},
+		Rule: admissionv1.Rule{APIGroups: []string{k.GVR.Group},
+			APIVersions: []string{k.GVR.Version}, Resources: resources},
 	}}
 }
 

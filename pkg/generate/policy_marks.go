@@ -158,7 +158,8 @@ func (m marks) add(spec *admissionv1.ValidatingAdmissionPolicySpec) {
 		spec.Variables = append(spec.Variables,
 			admissionv1.Variable{Name: "labeledBefore", Expression: labeled("before")},
 			admissionv1.Variable{Name: "labeledAfter", Expression: labeled("after")})
-		refuse("variables.labeledAfter == variables.labeledBefore", "label %s", strings.ReplaceAll(selector.String(), ",", ", "))
+		refuse("variables.labeledAfter == variables.labeledBefore", "label %s",
+			strings.ReplaceAll(selector.String(), ",", ", "))
 	}
 	if r := m.conventions.Owner.Reference; r == nil || *r {
 		m.references(spec, refuse)
@@ -167,7 +168,9 @@ func (m marks) add(spec *admissionv1.ValidatingAdmissionPolicySpec) {
 
 // references reserves the owner references: on what has the constant labels all those to an upstream, else those by
 // which an upstream would control the object.
-func (m marks) references(spec *admissionv1.ValidatingAdmissionPolicySpec, refuse func(expression, format string, args ...any)) {
+func (m marks) references(
+	spec *admissionv1.ValidatingAdmissionPolicySpec, refuse func(expression, format string, args ...any),
+) {
 	up := m.p.Upstream.GVK
 	ours := ""
 	if len(m.p.Downstreams[0].Selector) > 0 {
@@ -178,7 +181,8 @@ func (m marks) references(spec *admissionv1.ValidatingAdmissionPolicySpec, refus
 		ours = " && (variables.labeledBefore || variables.labeledAfter || " + controls + ")"
 	}
 	owners := func(side string) string {
-		return fmt.Sprintf("variables.%s.?ownerReferences.orValue([]).filter(r, r.kind == %q && %s%s)", side, up.Kind, inGroup(up.GroupKind()),
+		return fmt.Sprintf("variables.%s.?ownerReferences.orValue([]).filter(r, r.kind == %q && %s%s)", side,
+			up.Kind, inGroup(up.GroupKind()),
 			ours)
 	}
 	spec.Variables = append(spec.Variables,

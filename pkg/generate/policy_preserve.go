@@ -33,9 +33,11 @@ func PreservePolicy(f *load.ConversionFile, source kinds.Source, prefix string) 
 		"update: it would lose them; " +
 		"patch or apply the object, send it with the %[1]s as it was read, or use a version that has these fields"
 	var validations []admissionv1.Validation
-	for _, at := range [][2]string{{"annotations", "annotation"}, {"labels", "label"}} { // the label marks full annotations
+	// the label marks full annotations
+	for _, at := range [][2]string{{"annotations", "annotation"}, {"labels", "label"}} {
 		has := func(object string) string {
-			return fmt.Sprintf("has(%s.metadata.%s) && %s in %[1]s.metadata.%[2]s", object, at[0], strconv.Quote(f.Preserve.Annotation))
+			return fmt.Sprintf("has(%s.metadata.%s) && %s in %[1]s.metadata.%[2]s", object, at[0],
+				strconv.Quote(f.Preserve.Annotation))
 		}
 		validations = append(validations, admissionv1.Validation{
 			Expression: fmt.Sprintf("!(%s) || (%s)", has("oldObject"), has("object")),
@@ -53,6 +55,7 @@ func PreservePolicy(f *load.ConversionFile, source kinds.Source, prefix string) 
 		},
 		Validations: validations,
 	}
-	purpose := fmt.Sprintf("Refuses updates of %s that would lose what its conversion %s keeps in %s.", gr, f.Name, f.Preserve.Annotation)
+	purpose := fmt.Sprintf("Refuses updates of %s that would lose what its conversion %s keeps in %s.", gr,
+		f.Name, f.Preserve.Annotation)
 	return a, a.add(prefix+f.Name+"-preserve", purpose, spec, nil)
 }

@@ -54,14 +54,16 @@ func RulesPolicy(p *compile.Pipeline, prefix string) (*AdmissionPolicy, error) {
 		return a, nil
 	}
 	if len(p.Config.Watch.MatchConditions) > 0 {
-		a.note("a write is refused if a match condition cannot be evaluated for the object: write conditions that hold for any object of " +
+		a.note("a write is refused if a match condition cannot be evaluated for the object: write conditions that hold " +
+			"for any object of " +
 			"the kind, with has(…)")
 	}
 	kind := a.kind(&p.Upstream)
 	spec := admissionv1.ValidatingAdmissionPolicySpec{
-		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{onWrites(kind, kind.GVR.Resource)}},
-		MatchConditions:  conditions,
-		Validations:      list,
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{onWrites(kind,
+			kind.GVR.Resource)}},
+		MatchConditions: conditions,
+		Validations:     list,
 	}
 	if spec.Variables, err = set.variables(); err != nil {
 		return nil, err
@@ -237,7 +239,8 @@ func (s *ruleSet) watched(object string) (text, why string) {
 // conditions let through what is being deleted, and updates that leave alone what the rules read. What an update makes
 // one of those that the config watches is new to the rules, and what is none of them any more is none of theirs.
 func (s *ruleSet) conditions() (_ []admissionv1.MatchCondition, why string) {
-	list := []admissionv1.MatchCondition{{Name: "not-being-deleted", Expression: "!has(object.metadata.deletionTimestamp)"}}
+	list := []admissionv1.MatchCondition{{Name: "not-being-deleted",
+		Expression: "!has(object.metadata.deletionTimestamp)"}}
 	now, why := s.watched("object")
 	before, _ := s.watched("oldObject")
 	if why != "" {
@@ -263,11 +266,13 @@ func (s *ruleSet) conditions() (_ []admissionv1.MatchCondition, why string) {
 		changed = append(changed, "!("+before+")")
 	}
 	slices.Sort(changed[1:])
-	return append(list, admissionv1.MatchCondition{Name: "changes-what-rules-read", Expression: strings.Join(changed, " || ")}), ""
+	return append(list, admissionv1.MatchCondition{Name: "changes-what-rules-read",
+		Expression: strings.Join(changed, " || ")}), ""
 }
 
 // unchangeable are the fields of metadata that no update changes, and the one that follows the spec.
-var unchangeable = []string{"name", "generateName", "namespace", "uid", "creationTimestamp", "generation", "deletionTimestamp",
+var unchangeable = []string{"name", "generateName", "namespace", "uid", "creationTimestamp",
+	"generation", "deletionTimestamp",
 	"deletionGracePeriodSeconds"}
 
 // changedAt is CEL that holds where an update changes what is read by a path; "" where none can. unknown reports

@@ -134,7 +134,9 @@ func (d *derivation) allow(to Identity, operator string, places []string, what t
 }
 
 func (d *derivation) grant(to Identity, operator, place string) *Grant {
-	i := slices.IndexFunc(d.grants, func(g *Grant) bool { return g.To == to && g.Operator == operator && g.Namespace == place })
+	i := slices.IndexFunc(d.grants, func(g *Grant) bool {
+		return g.To == to && g.Operator == operator && g.Namespace == place
+	})
 	if i < 0 {
 		i = len(d.grants)
 		d.grants = append(d.grants, &Grant{To: to, Operator: operator, Namespace: place})
@@ -171,7 +173,8 @@ func (d *derivation) result() *RBAC {
 		}
 	}
 	slices.SortStableFunc(d.grants, func(a, b *Grant) int {
-		return cmp.Or(slices.Index(operators, a.Operator)-slices.Index(operators, b.Operator), // the process's own has no place among them: -1
+		// the process's own has no place among them: -1
+		return cmp.Or(slices.Index(operators, a.Operator)-slices.Index(operators, b.Operator),
 			cmp.Compare(a.Namespace, b.Namespace))
 	})
 	r := &RBAC{Process: d.Process, Notes: d.notes}
@@ -212,7 +215,8 @@ func Converted(source kinds.Source, c *load.ConversionFile) (gr schema.GroupReso
 func guessed(gvk schema.GroupVersionKind) (k *kinds.Kind, note string) {
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
 	return &kinds.Kind{GVK: gvk, GVR: plural, Namespaced: true, HasStatus: true},
-		fmt.Sprintf("%s in %s is unknown: it is assumed to be the namespaced resource %s; give its CustomResourceDefinition with --crds",
+		fmt.Sprintf("%s in %s is unknown: it is assumed to be the namespaced resource %s; give its "+
+			"CustomResourceDefinition with --crds",
 			gvk.Kind, gvk.GroupVersion(), plural.Resource)
 }
 

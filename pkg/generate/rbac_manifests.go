@@ -85,8 +85,9 @@ func (g *Grant) role(name string) Manifest {
 	for _, rule := range g.Rules {
 		m.Rules = append(m.Rules, strings.Join(rule.For, ", "))
 	}
-	m.Object = map[string]any{"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": kind, "metadata": metadataOf(g.Namespace, name),
-		"rules": g.policyRules()}
+	m.Object = map[string]any{"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": kind,
+		"metadata": metadataOf(g.Namespace, name),
+		"rules":    g.policyRules()}
 	return m
 }
 

@@ -68,7 +68,8 @@ func (d *derivation) conversions() error {
 			const why = "to migrate stored objects"
 			migrated = append(migrated, gr.String())
 			d.allow(d.Process, "", everywhere, of(gr, why), "list", "get", "patch")
-			d.allow(d.Process, "", everywhere, of(schema.GroupResource{Group: gr.Group, Resource: gr.Resource + "/status"}, why), "patch")
+			d.allow(d.Process, "", everywhere, of(schema.GroupResource{Group: gr.Group,
+				Resource: gr.Resource + "/status"}, why), "patch")
 		}
 	}
 	beside := []string{metav1.NamespaceDefault}
@@ -82,7 +83,8 @@ func (d *derivation) conversions() error {
 	const why = "the certificate of the webhook that converts"
 	own := []string{d.Process.Namespace}
 	if len(written) > 0 {
-		d.allow(d.Process, "", everywhere, of(definitions, "to publish the webhook that converts", written...), "get", "patch")
+		d.allow(d.Process, "", everywhere, of(definitions, "to publish the webhook that converts",
+			written...), "get", "patch")
 	}
 	if len(read) > 0 {
 		d.allow(d.Process, "", everywhere, of(definitions, "to compare spec.conversion", read...), "get")
@@ -114,7 +116,8 @@ func (d *derivation) operator(op *config.Operator) error {
 	r := &operatorRights{derivation: d, Operator: op, to: d.Process, up: up, observing: op.Mode == config.ModeObserve}
 	if sa := op.ServiceAccount; sa != nil {
 		r.to = Identity{Namespace: sa.Namespace, Name: sa.Name}
-		d.allow(d.Process, "", []string{sa.Namespace}, of(serviceAccounts, "who operator "+op.Metadata.Name+" acts as", sa.Name), "impersonate")
+		d.allow(d.Process, "", []string{sa.Namespace}, of(serviceAccounts,
+			"who operator "+op.Metadata.Name+" acts as", sa.Name), "impersonate")
 	}
 	r.upstreams()
 	for i := range op.Downstreams {
@@ -172,7 +175,8 @@ func (r *operatorRights) upstreams() {
 	const why = "the upstreams"
 	places, main := r.upstreamPlaces(), resourceOf(r.up)
 	r.grantTo(places, of(main, why), "list", "watch")
-	if *r.Status.Enabled || r.Watch.LabelSelector != nil || len(r.Watch.MatchConditions) > 0 || r.Deletion.Before != nil && !r.observing {
+	if *r.Status.Enabled || r.Watch.LabelSelector != nil || len(r.Watch.MatchConditions) > 0 ||
+		r.Deletion.Before != nil && !r.observing {
 		r.grantTo(places, of(main, why), "get")
 	}
 	if !r.observing && len(r.Conventions.Finalizers()) > 0 {
@@ -226,11 +230,14 @@ func (r *operatorRights) noteEscalation(k *kinds.Kind) {
 	}
 	verb, on, resources := "escalate", "it", k.GVR.GroupResource().String()
 	if strings.HasSuffix(k.GVK.Kind, "Binding") {
-		verb, on, resources = "bind", "the roles that it binds", "roles.rbac.authorization.k8s.io,clusterroles.rbac.authorization.k8s.io"
+		verb, on, resources = "bind", "the roles that it binds",
+			"roles.rbac.authorization.k8s.io,clusterroles.rbac.authorization.k8s.io"
 	}
-	r.note(fmt.Sprintf("operator %[1]s makes a %[2]s: the API server lets it grant only rights that %[3]s/%[4]s has, unless it has "+
+	r.note(fmt.Sprintf("operator %[1]s makes a %[2]s: the API server lets it grant only rights that %[3]s/%[4]s has, "+
+		"unless it has "+
 		"the verb %[5]s on %[6]s. Grant that by hand: kubectl create clusterrole %[1]s-%[5]s --verb=%[5]s --resource=%[7]s "+
-		"--resource-name=ROLE; kubectl create clusterrolebinding %[1]s-%[5]s --clusterrole=%[1]s-%[5]s --serviceaccount=%[3]s:%[4]s",
+		"--resource-name=ROLE; kubectl create clusterrolebinding %[1]s-%[5]s --clusterrole=%[1]s-%[5]s "+
+		"--serviceaccount=%[3]s:%[4]s",
 		r.Metadata.Name, k.GVK.Kind, r.to.Namespace, r.to.Name, verb, on, resources))
 }
 
@@ -246,7 +253,8 @@ func (r *operatorRights) before() error {
 	if err != nil {
 		return err
 	}
-	r.grantTo(r.targetPlaces(k, b.TargetNamespaces), of(resourceOf(k), "deletion.before"), "get", "list", "watch", "create", "patch", "delete")
+	r.grantTo(r.targetPlaces(k, b.TargetNamespaces), of(resourceOf(k), "deletion.before"), "get", "list", "watch",
+		"create", "patch", "delete")
 	r.askWhetherGone(k)
 	r.noteEscalation(k)
 	return nil
@@ -353,7 +361,8 @@ func (d *derivation) release(op *config.Operator) error {
 	}
 	for i := range op.Downstreams {
 		if down := &op.Downstreams[i]; err == nil && down.OutlivesUpstream() {
-			err = allow(down.APIVersion, down.Kind, down.TargetNamespaces, "owner references of downstream "+down.Name+", which is kept")
+			err = allow(down.APIVersion, down.Kind, down.TargetNamespaces,
+				"owner references of downstream "+down.Name+", which is kept")
 		}
 	}
 	return err

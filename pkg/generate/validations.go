@@ -66,7 +66,8 @@ func (v *Validations) add(p *compile.Pipeline) error {
 	}
 	v.Operators = append(v.Operators, p.Name)
 	if p.SelectsLabels() || p.HasMatchConditions() {
-		v.Notes = append(v.Notes, "the watch of operator "+p.Name+" selects some objects; in a CustomResourceDefinition, its rules hold for all")
+		v.Notes = append(v.Notes,
+			"the watch of operator "+p.Name+" selects some objects; in a CustomResourceDefinition, its rules hold for all")
 	}
 	for _, r := range set.list {
 		from := fmt.Sprintf("validate[%d] of operator %s", r.index, p.Name)

@@ -14,9 +14,12 @@ import (
 )
 
 // fitFieldPath removes the fieldPath of a rule if no definition may have it.
-func (v *Validations) fitFieldPath(rule *apiextensionsv1.ValidationRule, schema *structuralschema.Structural, from string) {
+func (v *Validations) fitFieldPath(
+	rule *apiextensionsv1.ValidationRule, schema *structuralschema.Structural, from string,
+) {
 	if _, _, err := schemacel.ValidFieldPath(rule.FieldPath, schema); err != nil && rule.FieldPath != "" {
-		const why = ": its fieldPath is left out: in a CustomResourceDefinition it names a field of the schema, outside of lists"
+		const why = ": its fieldPath is left out: in a CustomResourceDefinition it names a field of the schema, outside " +
+			"of lists"
 		v.Notes = append(v.Notes, from+why)
 		rule.FieldPath = ""
 	}
@@ -24,7 +27,9 @@ func (v *Validations) fitFieldPath(rule *apiextensionsv1.ValidationRule, schema 
 
 // FitAll holds rules to those definitions that are of their kinds, and returns what the API server would refuse them
 // for.
-func FitAll(list []*Validations, definitions []*apiextensionsv1.CustomResourceDefinition) (refused []string, err error) {
+func FitAll(
+	list []*Validations, definitions []*apiextensionsv1.CustomResourceDefinition,
+) (refused []string, err error) {
 	for _, crd := range definitions {
 		for _, v := range list {
 			if crd.Spec.Group != v.Kind.Group || crd.Spec.Names.Kind != v.Kind.Kind {
@@ -72,7 +77,8 @@ func (v *Validations) Fit(crd *apiextensionsv1.CustomResourceDefinition) (refuse
 		if v.leavesOutCostly && (r.MaxCost > kinds.MaxRuleCost || saturating(total, cost) > kinds.MaxTotalCost) {
 			v.Notes = append(
 				v.Notes,
-				v.from[i]+" is left out: it could cost more than an API server allows: give the lists, maps and texts that it reads "+
+				v.from[i]+" is left out: it could cost more than an API server allows: give the lists, maps and texts that it "+
+					"reads "+
 					"maxItems and maxLength",
 			)
 			continue
@@ -94,7 +100,8 @@ func (v *Validations) Fit(crd *apiextensionsv1.CustomResourceDefinition) (refuse
 		refused = append(
 			refused,
 			fmt.Sprintf(
-				"the rules together could cost %s as much as they may: give lists, maps and texts maxItems, maxProperties and maxLength",
+				"the rules together could cost %s as much as they may: give lists, maps and texts maxItems, maxProperties and "+
+					"maxLength",
 				times(total, kinds.MaxTotalCost),
 			),
 		)
@@ -138,7 +145,8 @@ func (v *Validations) structural(crd *apiextensionsv1.CustomResourceDefinition) 
 		return nil, fmt.Errorf("it has no schema of version %s", v.Kind.Version)
 	}
 	var internal apiextensions.JSONSchemaProps
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[i].Schema.OpenAPIV3Schema,
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+		crd.Spec.Versions[i].Schema.OpenAPIV3Schema,
 		&internal, nil); err != nil {
 		return nil, err
 	}

@@ -198,7 +198,8 @@ func (b *Batch) noteLocked(ref operator.Ref, c Counted, free bool) bool {
 		c.Changed, free = c.Deleted, free || c.Deleted == 0
 	}
 	confirmed, ok := b.confirmed[ref]
-	if free = free || ok && confirmed == digest || before.all.Any() && before.last == digest; free { // it was allowed, and is not done yet
+	// it was allowed, and is not done yet
+	if free = free || ok && confirmed == digest || before.all.Any() && before.last == digest; free {
 		b.tally.Note(ref, before.all)
 		b.waiting, b.alone = without(b.waiting, ref), without(b.alone, ref)
 		return true
@@ -215,7 +216,9 @@ func (b *Batch) noteLocked(ref operator.Ref, c Counted, free bool) bool {
 // incomplete: upstreams may have joined meanwhile. What was counted is allowed; anything else only if allows says so,
 // and not if counted was confirmed: while upstreams change all the time, the count is another one before others have
 // published theirs. Confirmed changes do not count any more.
-func (b *Batch) release(counted Sum, confirmed map[operator.Ref]canonical.Sum, allows func(now Sum) bool) (refs []operator.Ref, ok bool) {
+func (b *Batch) release(
+	counted Sum, confirmed map[operator.Ref]canonical.Sum, allows func(now Sum) bool,
+) (refs []operator.Ref, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.tally == nil {

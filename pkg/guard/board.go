@@ -82,7 +82,8 @@ func (c shardCount) String() string {
 // parseShardCount reads what String wrote. The last number is not there in what an older version wrote.
 func parseShardCount(text string) (c shardCount, ok bool) {
 	var at int64
-	n, _ := fmt.Sscanf(text, "%s %d %d %d %s %d %t %d", &c.config, &c.Existing, &c.Changed, &c.Deleted, &c.digest, &at, &c.passed, &c.Failing)
+	n, _ := fmt.Sscanf(text, "%s %d %d %d %s %d %t %d", &c.config, &c.Existing, &c.Changed, &c.Deleted,
+		&c.digest, &at, &c.passed, &c.Failing)
 	if at > 0 {
 		c.at = time.Unix(at, 0)
 	}
@@ -152,7 +153,8 @@ func (b *countBoard) exchange(ctx context.Context, own Sum, mine map[int]shardCo
 		return !maps.Equal(before, counts)
 	})
 	if err != nil {
-		b.waiting = fmt.Sprintf("Lease %s, in which processes add up what guard counts, cannot be read or written, will retry: %v", b.Name, err)
+		b.waiting = fmt.Sprintf(
+			"Lease %s, in which processes add up what guard counts, cannot be read or written, will retry: %v", b.Name, err)
 		return nil
 	}
 	b.published = mine
@@ -255,7 +257,8 @@ func (b *countBoard) refresh(ctx context.Context, own Sum, mine map[int]shardCou
 		return c, ok
 	})
 	if len(missing) > 0 {
-		b.waiting = "guard waits until the process that holds each shard has counted it with this config; missing are shards " +
+		b.waiting = "guard waits until the process that holds each shard has counted it with this config; missing are " +
+			"shards " +
 			strings.Join(missing, ", ")
 	}
 }

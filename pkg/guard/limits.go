@@ -40,7 +40,8 @@ func tooManyChanged(op *config.Operator, c Count) string {
 		limit, key = max(c.Existing**d.MaxPercent/100, *d.Minimum), "source.deletes"
 	}
 	if c.Deleted > limit {
-		return fmt.Sprintf("%d of %d existing downstreams would be deleted, and %s allows %d", c.Deleted, c.Existing, key, limit)
+		return fmt.Sprintf("%d of %d existing downstreams would be deleted, and %s allows %d",
+			c.Deleted, c.Existing, key, limit)
 	}
 	return ""
 }

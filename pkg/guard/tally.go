@@ -174,7 +174,8 @@ func (t *Tally) examples(set map[operator.Ref]canonical.Sum) string {
 	refs := sortedRefs(set)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	slices.SortStableFunc(refs, func(a, b operator.Ref) int { return t.counted[b].Failing - t.counted[a].Failing }) // an error says most
+	// an error says most
+	slices.SortStableFunc(refs, func(a, b operator.Ref) int { return t.counted[b].Failing - t.counted[a].Failing })
 	var parts []string
 	for _, ref := range refs[:min(few, len(refs))] {
 		parts = append(parts, fmt.Sprintf("%s (%s)", ref, t.counted[ref].First))

@@ -152,7 +152,8 @@ func (w *Wait) waitsFor(c Sum) string {
 // update learns what would be changed now. It needs another confirmation if it differs from what was reported by more
 // than guard allows, in either direction: a confirmation must not allow much that its message did not contain.
 func (w *Wait) update(c Sum) {
-	if w.counted.tally == c.tally && w.counted.version == c.version && (w.board == nil || w.board.digest == w.present.digest) {
+	if w.counted.tally == c.tally && w.counted.version == c.version &&
+		(w.board == nil || w.board.digest == w.present.digest) {
 		return
 	}
 	set := w.tally.changes()
@@ -160,7 +161,8 @@ func (w *Wait) update(c Sum) {
 	if w.board != nil {
 		digest = w.board.digest
 	}
-	w.counted, w.present, w.text = c, waitingChange{changes: set, count: c.Count, own: w.tally.Sum().Count, digest: digest}, ""
+	w.counted, w.present, w.text = c, waitingChange{changes: set, count: c.Count,
+		own: w.tally.Sum().Count, digest: digest}, ""
 	if len(w.accepted) == 0 || len(w.accepted) == maxAccepted || w.differs(c.Count) {
 		w.asked, w.accepted = w.present, map[string]bool{}
 	}
@@ -203,7 +205,8 @@ func (w *Wait) exceeds(c Count) string { return w.exceedsIn(w.doubt(), c) }
 // exceedsIn is exceeds where rows that the last result lacks may exist, because of doubt; empty for none.
 func (w *Wait) exceedsIn(doubt string, c Count) string {
 	if doubt != "" && c.Deleted > 0 {
-		return fmt.Sprintf("%d of %d existing downstreams would be deleted, but %s, so that none is", c.Deleted, c.Existing, doubt)
+		return fmt.Sprintf("%d of %d existing downstreams would be deleted, but %s, so that none is",
+			c.Deleted, c.Existing, doubt)
 	}
 	return Exceeded(w.Config, c)
 }
@@ -217,7 +220,8 @@ func (w *Wait) message(exceeded string) string {
 	text := fmt.Sprintf("%s without confirmation: %s%s. ", exceeded, within, w.tally.examples(w.present.changes))
 	if at := w.Config.Guard.Confirm; at != nil {
 		return text + fmt.Sprintf(
-			"If this is intended, run corollary confirm -c CONFIG %s --digest %s, or write %s under the key %s of ConfigMap %s/%s",
+			"If this is intended, run corollary confirm -c CONFIG %s --digest %s, or write %s under the key %s of ConfigMap "+
+				"%s/%s",
 			w.Name, w.present.digest, w.present.digest, at.Key, at.Namespace, at.ConfigMap)
 	}
 	return text + "If this is intended, set guard.confirmed to " + w.present.digest

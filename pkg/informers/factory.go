@@ -108,7 +108,8 @@ func (w *Factory) subscribe(key Key, transform cache.TransformFunc, handler cach
 }
 
 // subscribeTo is subscribe to the objects that a filter passes on.
-func (w *Factory) subscribeTo(key Key, filter *shardFilter, transform cache.TransformFunc, handler cache.ResourceEventHandler,
+func (w *Factory) subscribeTo(key Key, filter *shardFilter, transform cache.TransformFunc,
+	handler cache.ResourceEventHandler,
 	heard func(Key, error)) (*subscription, error) {
 	return w.join(&subscription{key: key, owner: w, onResult: heard}, handler, func(shared *sharedWatch) error {
 		if filter != nil { // one for each watch
@@ -125,7 +126,9 @@ func (w *Factory) subscribeTo(key Key, filter *shardFilter, transform cache.Tran
 }
 
 // join subscribes to the watch of a key, which prepare makes if nobody has subscribed yet.
-func (w *Factory) join(s *subscription, handler cache.ResourceEventHandler, prepare func(*sharedWatch) error) (*subscription, error) {
+func (w *Factory) join(
+	s *subscription, handler cache.ResourceEventHandler, prepare func(*sharedWatch) error,
+) (*subscription, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key := s.key
@@ -165,7 +168,9 @@ func (w *Factory) prepare(
 		cache.SharedIndexInformerOptions{Indexers: w.indexers, ObjectDescription: key.GVR.String()})
 	err := errors.Join(
 		shared.informer.SetTransform(transform),
-		shared.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { shared.notify(key, err) }))
+		shared.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+			shared.notify(key, err)
+		}))
 	if err != nil {
 		return fmt.Errorf("watching %s: %w", key.GVR.GroupResource(), err)
 	}

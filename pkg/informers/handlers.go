@@ -74,7 +74,8 @@ func (f Feed) upstreams() cache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if p := f.Reconciler.Pipeline; p.Config.Watch.LabelSelector != nil || p.HasRows() { // it may exist without its labels
+			// it may exist without its labels
+			if p := f.Reconciler.Pipeline; p.Config.Watch.LabelSelector != nil || p.HasRows() {
 				f.noteLeft(obj)
 			} else if p, ok := unwrapTombstone(obj).(*kept.Packed); ok {
 				f.Reconciler.Cascades.Forget(p.UID)
@@ -282,7 +283,8 @@ func (f Feed) inputs(i int) cache.ResourceEventHandler {
 // noteLastState reports the last state of an upstream that was deleted without a deletionTimestamp.
 func (f Feed) noteLastState(obj any) {
 	p, ok := obj.(*kept.Packed) // not one whose deletion the watch has missed
-	if !ok || !p.MatchResult().IsMet() || len(p.Finalizers()) > 0 || f.Reconciler.Pipeline.Config.Conventions.Finalizer == "" {
+	if !ok || !p.MatchResult().IsMet() || len(p.Finalizers()) > 0 ||
+		f.Reconciler.Pipeline.Config.Conventions.Finalizer == "" {
 		return
 	}
 	if last, err := p.Unpack(); err == nil {

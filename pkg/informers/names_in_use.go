@@ -16,14 +16,16 @@ func (c *Cache) NamesInUse(changed *config.Operator) []string {
 	had, has := &c.pipeline.Config.Conventions, &changed.Conventions
 	for _, name := range dropped(had.Finalizers(), has.Finalizers()) {
 		if n := countFinalizer(c, name); n > 0 {
-			list = append(list, fmt.Sprintf("the config no longer names the finalizer %s, which %d upstreams still have and nothing "+
-				"would remove: set conventions.previous.finalizer: %s", name, n, name))
+			list = append(list, fmt.Sprintf(
+				"the config no longer names the finalizer %s, which %d upstreams still have and nothing "+
+					"would remove: set conventions.previous.finalizer: %s", name, n, name))
 		}
 	}
 	for _, name := range dropped(had.FieldManagers(), has.FieldManagers()) {
 		if n := countManaged(c, name == had.FieldManager); n > 0 {
-			list = append(list, fmt.Sprintf("the config no longer names the field manager %s, which owns fields of %d downstreams; "+
-				"fields that are removed from a template would stay: set conventions.previous.fieldManager: %s", name, n, name))
+			list = append(list, fmt.Sprintf(
+				"the config no longer names the field manager %s, which owns fields of %d downstreams; "+
+					"fields that are removed from a template would stay: set conventions.previous.fieldManager: %s", name, n, name))
 		}
 	}
 	return list

@@ -148,7 +148,8 @@ func (w *watcher) openUpstreams(open stores, set *ShardSet) (err error) {
 		key := Key{Identity: w.as, GVR: w.pipeline.Upstream.GVR, Namespace: ns, Selector: w.feed.Reconciler.Selector.String(),
 			View: kept.PackedViewOf(w.pipeline), Shards: set}
 		if err := w.keep(open, part{ns, set}, func() (*subscription, error) {
-			return w.factory.subscribeTo(key, filter, w.texts().PackMatching(w.pipeline), w.feed.matching(w.feed.upstreams()), w.feed.OnWatchResult)
+			return w.factory.subscribeTo(key, filter, w.texts().PackMatching(w.pipeline),
+				w.feed.matching(w.feed.upstreams()), w.feed.OnWatchResult)
 		}); err != nil {
 			return err
 		}
@@ -238,7 +239,8 @@ func (w *watcher) openInput(i int, source *desired.InputSource) error {
 	}
 	namespaces := source.Config.In(w.pipeline.Config.Watch.Namespaces, w.pipeline.Upstream.Namespaced)
 	for _, ns := range namespacesOf(namespaces, source.Kind.Namespaced) {
-		key := Key{Identity: w.as, GVR: source.Kind.GVR, Namespace: ns, Selector: selector.String(), View: "input " + source.View.ID()}
+		key := Key{Identity: w.as, GVR: source.Kind.GVR, Namespace: ns, Selector: selector.String(),
+			View: "input " + source.View.ID()}
 		if name := source.Config.FixedName; name != "" {
 			key.Fields = "metadata.name=" + name
 		}

@@ -80,14 +80,16 @@ func (w *watcher) openRows(filter *shardFilter) (*subscription, error) {
 	}
 	s := &subscription{key: key, onResult: w.feed.OnWatchResult, onRows: w.feed.Queue.JoinRows}
 	// The pipeline is that of the first user: what others read of it is equal.
-	return w.joinRows(s, w.feed.upstreams(), w.sourceOptions("source", &p.Config.Source.Rows), p.Row, &kept.Packed{}, w.texts().Pack, filter)
+	return w.joinRows(s, w.feed.upstreams(), w.sourceOptions("source", &p.Config.Source.Rows), p.Row,
+		&kept.Packed{}, w.texts().Pack, filter)
 }
 
 // openInputRows reads the rows of an input's query.
 func (w *watcher) openInputRows(i int, in *desired.InputSource) (*subscription, error) {
 	s := &subscription{key: w.rowsKey(inputRowsView, in.Name, in.Config.SQL, in.View.ID()), onResult: w.feed.OnWatchResult}
 	s.onRows = func(count int, _ []operator.Ref, _ source.Doubt) { w.feed.Queue.NoteInputRows(in.Name, count) }
-	return w.joinRows(s, w.feed.inputs(i), w.sourceOptions(fmt.Sprintf("inputs[%d].sql", i), in.Config.SQL), in.Row, &kept.Input{},
+	return w.joinRows(s, w.feed.inputs(i), w.sourceOptions(fmt.Sprintf("inputs[%d].sql", i),
+		in.Config.SQL), in.Row, &kept.Input{},
 		w.texts().KeepInput(in.View), nil)
 }
 

@@ -45,7 +45,8 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]*Kind {
 // Builtins returns the built-in kinds in all versions, sorted by group, kind and version, without schemas.
 func Builtins() []*Kind {
 	return slices.SortedFunc(maps.Values(builtins()), func(a, b *Kind) int {
-		return cmp.Or(cmp.Compare(a.GVK.Group, b.GVK.Group), cmp.Compare(a.GVK.Kind, b.GVK.Kind), cmp.Compare(a.GVK.Version, b.GVK.Version))
+		return cmp.Or(cmp.Compare(a.GVK.Group, b.GVK.Group), cmp.Compare(a.GVK.Kind, b.GVK.Kind),
+			cmp.Compare(a.GVK.Version, b.GVK.Version))
 	})
 }
 

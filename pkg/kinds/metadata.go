@@ -26,5 +26,6 @@ func AcceptsMetadata(obj map[string]any) bool {
 			}
 		}
 	}
-	return len(metavalidation.ValidateLabels(text["labels"], nil)) == 0 && len(validation.ValidateAnnotations(text["annotations"], nil)) == 0
+	return len(metavalidation.ValidateLabels(text["labels"], nil)) == 0 &&
+		len(validation.ValidateAnnotations(text["annotations"], nil)) == 0
 }

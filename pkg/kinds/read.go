@@ -14,7 +14,9 @@ import (
 var DefinitionResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
 // ReadDefinition reads a CustomResourceDefinition from an API server.
-func ReadDefinition(ctx context.Context, client dynamic.Interface, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+func ReadDefinition(
+	ctx context.Context, client dynamic.Interface, name string,
+) (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	u, err := client.Resource(DefinitionResource).Get(ctx, name, metav1.GetOptions{})
 	if err == nil {

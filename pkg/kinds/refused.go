@@ -68,7 +68,9 @@ func Refusals(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition
 }
 
 // eachNode visits a schema and all below it. Items of lists and maps take no step.
-func eachNode(s *structuralschema.Structural, at fieldpath.Path, visit func(*structuralschema.Structural, fieldpath.Path)) {
+func eachNode(
+	s *structuralschema.Structural, at fieldpath.Path, visit func(*structuralschema.Structural, fieldpath.Path),
+) {
 	if s == nil {
 		return
 	}
@@ -87,7 +89,8 @@ func eachNode(s *structuralschema.Structural, at fieldpath.Path, visit func(*str
 func typeRefusals(s *structuralschema.Structural) (all []Refusal) {
 	eachNode(s, nil, func(s *structuralschema.Structural, at fieldpath.Path) {
 		if s.Type != "" && !slices.Contains(types, s.Type) {
-			all = append(all, Refusal{at, fmt.Sprintf("unknown type %q: valid types are %s", s.Type, strings.Join(types, ", ")), ""})
+			all = append(all, Refusal{at, fmt.Sprintf("unknown type %q: valid types are %s", s.Type,
+				strings.Join(types, ", ")), ""})
 		}
 	})
 	return all
@@ -138,7 +141,8 @@ func ruleRefusals(s *structuralschema.Structural, root bool, at fieldpath.Path, 
 	}
 	all = append(all, ruleRefusals(s.Items, false, at, timesAlso(times, s.ValueValidation, false))...)
 	if s.AdditionalProperties != nil {
-		all = append(all, ruleRefusals(s.AdditionalProperties.Structural, false, at, timesAlso(times, s.ValueValidation, true))...)
+		all = append(all, ruleRefusals(s.AdditionalProperties.Structural, false, at,
+			timesAlso(times, s.ValueValidation, true))...)
 	}
 	return all
 }
@@ -175,9 +179,11 @@ func ruleRefusalsAt(s *structuralschema.Structural, root bool, at fieldpath.Path
 		}
 		switch {
 		case r.Error != nil:
-			all = append(all, Refusal{Path: at, Reason: fmt.Sprintf("the rule %s does not fit the schema: %s", s.XValidations[i].Rule, RuleProblem(r.Error))})
+			all = append(all, Refusal{Path: at, Reason: fmt.Sprintf("the rule %s does not fit the schema: %s",
+				s.XValidations[i].Rule, RuleProblem(r.Error))})
 		case cost > MaxRuleCost:
-			all = append(all, Refusal{at, fmt.Sprintf("the rule %s could cost more than an API server allows", s.XValidations[i].Rule),
+			all = append(all, Refusal{at, fmt.Sprintf("the rule %s could cost more than an API server allows",
+				s.XValidations[i].Rule),
 				"give the lists and texts that it reads, and the lists that it is in, maxItems and maxLength"})
 		}
 	}
@@ -187,7 +193,8 @@ func ruleRefusalsAt(s *structuralschema.Structural, root bool, at fieldpath.Path
 // CompileRules compiles the rules of a schema, as the API server does it. root says that the schema is that of a whole
 // object.
 func CompileRules(s *structuralschema.Structural, root bool) ([]cel.CompilationResult, error) {
-	return cel.Compile(s, model.SchemaDeclType(s, root), celconfig.PerCallLimit, environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()),
+	return cel.Compile(s, model.SchemaDeclType(s, root), celconfig.PerCallLimit,
+		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()),
 		cel.NewExpressionsEnvLoader())
 }
 

@@ -15,7 +15,9 @@ type VersionSource interface {
 }
 
 // ServedVersions implements VersionSource, for the definitions that were given.
-func (f *files) ServedVersions(_ context.Context, resource schema.GroupResource) (versions []string, known bool, err error) {
+func (f *files) ServedVersions(
+	_ context.Context, resource schema.GroupResource,
+) (versions []string, known bool, err error) {
 	for gvk := range f.where {
 		if f.kinds[gvk].GVR.GroupResource() == resource {
 			versions = append(versions, gvk.Version)

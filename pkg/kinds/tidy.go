@@ -11,7 +11,8 @@ import (
 const listMapKeys = "x-kubernetes-list-map-keys"
 
 // unread are extensions that nobody uses.
-var unread = []string{"x-kubernetes-group-version-kind", "x-kubernetes-patch-strategy", "x-kubernetes-patch-merge-key", "x-kubernetes-unions"}
+var unread = []string{"x-kubernetes-group-version-kind", "x-kubernetes-patch-strategy",
+	"x-kubernetes-patch-merge-key", "x-kubernetes-unions"}
 
 // TidyBuiltin is tidy for the schema of a built-in kind, where an empty default means nothing: the Go types have one
 // for every field that is not a pointer, even if an API server refuses it.

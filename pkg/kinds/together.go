@@ -43,7 +43,9 @@ func (t *together) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 }
 
 // ServedVersions implements VersionSource.
-func (t *together) ServedVersions(ctx context.Context, resource schema.GroupResource) (versions []string, known bool, err error) {
+func (t *together) ServedVersions(
+	ctx context.Context, resource schema.GroupResource,
+) (versions []string, known bool, err error) {
 	if source, ok := t.Source.(VersionSource); ok {
 		if versions, known, err = source.ServedVersions(ctx, resource); known && len(versions) > 0 || err != nil {
 			return versions, known, err

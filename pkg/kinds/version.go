@@ -59,7 +59,8 @@ func readVersion(v *apiextensionsv1.CustomResourceDefinitionVersion) (*Version, 
 	if err != nil {
 		return nil, err
 	}
-	read := &Version{Name: v.Name, Structural: s, Served: v.Served, HasStatus: v.Subresources != nil && v.Subresources.Status != nil,
+	read := &Version{Name: v.Name, Structural: s, Served: v.Served, HasStatus: v.Subresources != nil &&
+		v.Subresources.Status != nil,
 		Schema: OpenAPI(s)}
 	if err := defaulting.PruneDefaults(s); err != nil {
 		return nil, err
@@ -143,7 +144,8 @@ func (v *Version) Prune(obj map[string]any) { pruning.Prune(obj, v.Structural, t
 // Coerce converts an object to the form in which the API server serves it: it removes undeclared fields, and sets
 // defaults. It returns the paths of removed fields.
 func (v *Version) Coerce(obj map[string]any) (unknown []string) {
-	unknown = pruning.PruneWithOptions(obj, v.Structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	unknown = pruning.PruneWithOptions(obj, v.Structural, true,
+		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	defaulting.PruneNonNullableNullsWithoutDefaults(obj, v.Structural)
 	defaulting.Default(obj, v.Structural)
 	return unknown
@@ -156,7 +158,9 @@ func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorL
 
 // ValidateWrite adds to errs, the errors in metadata, all other errors of an object. old is the object before the
 // write, nil for a new one: unchanged errors in it are accepted. subresource is "status" or "".
-func (v *Version) ValidateWrite(ctx context.Context, obj, old map[string]any, subresource string, errs field.ErrorList) field.ErrorList {
+func (v *Version) ValidateWrite(
+	ctx context.Context, obj, old map[string]any, subresource string, errs field.ErrorList,
+) field.ErrorList {
 	var before any
 	var options []cel.Option
 	if old == nil {
@@ -178,9 +182,11 @@ func (v *Version) ValidateWrite(ctx context.Context, obj, old map[string]any, su
 	}
 	for _, e := range errs {
 		switch e.Type {
-		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong,
+			field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
 			return append(errs, field.Invalid(nil, nil,
-				"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+				"some validation rules were not checked because the object was invalid; correct the existing errors to complete "+
+					"validation"))
 		}
 	}
 	ruled, _ := v.rules.Validate(ctx, nil, v.Structural, obj, before, celconfig.RuntimeCELCostBudget, options...)
@@ -188,9 +194,12 @@ func (v *Version) ValidateWrite(ctx context.Context, obj, old map[string]any, su
 }
 
 // validateUpdate validates a changed object, or its status, by the schema.
-func (v *Version) validateUpdate(obj, old map[string]any, subresource string, correlated *common.CorrelatedObject) field.ErrorList {
+func (v *Version) validateUpdate(
+	obj, old map[string]any, subresource string, correlated *common.CorrelatedObject,
+) field.ErrorList {
 	if subresource == "" {
-		return crdvalidation.ValidateCustomResourceUpdate(nil, obj, old, v.validator, crdvalidation.WithRatcheting(correlated))
+		return crdvalidation.ValidateCustomResourceUpdate(nil, obj, old, v.validator,
+			crdvalidation.WithRatcheting(correlated))
 	}
 	status, ok := obj["status"]
 	if !ok || v.statusValidator == nil {
@@ -201,12 +210,15 @@ func (v *Version) validateUpdate(obj, old map[string]any, subresource string, co
 }
 
 // structuralOf returns the schema of one version in the internal form of the API server, and as a structural schema.
-func structuralOf(v *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextensions.JSONSchemaProps, *structuralschema.Structural, error) {
+func structuralOf(
+	v *apiextensionsv1.CustomResourceDefinitionVersion,
+) (*apiextensions.JSONSchemaProps, *structuralschema.Structural, error) {
 	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 		return nil, nil, fmt.Errorf("schema.openAPIV3Schema must be set")
 	}
 	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema,
+		internal, nil); err != nil {
 		return nil, nil, err
 	}
 	structural, err := structuralschema.NewStructural(internal)

@@ -102,7 +102,8 @@ func newElection(store Store, o Options, self string) *Election {
 	if o.Shared != nil {
 		e.shared = &shared{Shared: *o.Shared, wait: time.Duration(2 * leaderelection.JitterFactor * float64(o.RetryPeriod))}
 	}
-	e.lock = &lock{store: store, self: self, tenure: e.Tenure, standby: e.standby, record: o.Record, handsOver: o.HandsOver, greatest: NoToken,
+	e.lock = &lock{store: store, self: self, tenure: e.Tenure, standby: e.standby, record: o.Record,
+		handsOver: o.HandsOver, greatest: NoToken,
 		shared: e.shared}
 	return e
 }
@@ -135,7 +136,8 @@ func (e *Election) RunAfter(ctx context.Context, may <-chan struct{}, work func(
 
 // runBeside runs work, and campaign beside it once may is closed. campaign ends when drained is closed, or ctx is done
 // before it leads; work when campaign has ended.
-func runBeside(ctx context.Context, may <-chan struct{}, campaign func(ctx context.Context, drained <-chan struct{}) error,
+func runBeside(ctx context.Context, may <-chan struct{},
+	campaign func(ctx context.Context, drained <-chan struct{}) error,
 	work func(context.Context) error,
 ) error {
 	ctx, stop := context.WithCancel(ctx)
@@ -167,7 +169,8 @@ func (e *Election) campaign(ctx context.Context, drained <-chan struct{}) error 
 	if _, err := e.elector(); err != nil { // metrics tell of one that it does not lead, from the beginning on
 		return err
 	}
-	leading, stop := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), withoutAttempts(e.options.Log, e.Tenure)))
+	leading, stop := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx),
+		withoutAttempts(e.options.Log, e.Tenure)))
 	defer stop()
 	go func() {
 		select {

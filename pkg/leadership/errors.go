@@ -46,12 +46,15 @@ func (e *LostError) Error() string {
 	why := fmt.Sprintf("it could not be renewed within %s, and nothing was written after that", e.Deadline)
 	switch {
 	case e.Early && e.Holder != "":
-		why = fmt.Sprintf("%s holds it now, before the renew deadline had passed; nothing was written after that was seen", e.Holder)
+		why = fmt.Sprintf("%s holds it now, before the renew deadline had passed; nothing was written after that was seen",
+			e.Holder)
 	case e.Early:
-		why = "somebody released it, by hand or with corollary activation force, before the renew deadline had passed; nothing was written " +
+		why = "somebody released it, by hand or with corollary activation force, before the renew deadline had passed; " +
+			"nothing was written " +
 			"after that was seen"
 	case e.Holder != "":
-		why = fmt.Sprintf("%s holds it now; nothing was written after the %s in which it was to be renewed", e.Holder, e.Deadline)
+		why = fmt.Sprintf("%s holds it now; nothing was written after the %s in which it was to be renewed",
+			e.Holder, e.Deadline)
 	}
 	if e.Err != nil {
 		why += fmt.Sprintf(" (%v)", e.Err)
@@ -66,8 +69,10 @@ type ExhaustedError struct {
 }
 
 func (e *ExhaustedError) Error() string {
-	return fmt.Sprintf("the %s has the fencing token %s, the greatest possible one, so no process can take it: tokens must not go back. If "+
-		"it was written by hand, write the last token that a holder had (spec.leaseTransitions of a Lease, token in other locks): the logs of "+
+	return fmt.Sprintf("the %s has the fencing token %s, the greatest possible one, so no process can take it: tokens "+
+		"must not go back. If "+
+		"it was written by hand, write the last token that a holder had (spec.leaseTransitions of a Lease, token in other "+
+		"locks): the logs of "+
 		"the processes have it. Otherwise use a new lock", e.Lock, e.Last)
 }
 

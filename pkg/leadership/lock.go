@@ -96,7 +96,8 @@ func (l *lock) Get(ctx context.Context) (*Record, []byte, error) {
 
 // lose ends a tenure whose lock may have been another's.
 func (l *lock) lose(to string) {
-	l.tenure.End(&LostError{Lock: l.Describe(), Holder: to, Deadline: l.tenure.deadline, Early: l.tenure.MayWrite() == nil})
+	l.tenure.End(&LostError{Lock: l.Describe(), Holder: to, Deadline: l.tenure.deadline,
+		Early: l.tenure.MayWrite() == nil})
 	l.abandon()
 }
 
@@ -119,7 +120,8 @@ func (l *lock) handOver(ctx context.Context, record *Record) {
 	now := metav1.NewTime(time.Now())
 	free := Record{RenewTime: now, AcquireTime: now, LeaseDurationSeconds: 1, LeaderTransitions: record.LeaderTransitions}
 	if err := l.store.Update(ctx, &free); err != nil {
-		l.tenure.log.Info("the lock could not be handed over at once: it runs out", "lock", l.Describe(), "error", err.Error())
+		l.tenure.log.Info("the lock could not be handed over at once: it runs out", "lock",
+			l.Describe(), "error", err.Error())
 	}
 	l.abandon()
 }

@@ -104,7 +104,8 @@ func (p *Poll) ask(ctx context.Context) error {
 func (p *Poll) count(sent Instant) {
 	if p.row == 0 || sent.since(p.last) >= p.options.RenewDeadline {
 		p.row, p.first = 0, sent
-		p.report("this cluster is named, and is active once that has lasted", "leaseDuration", p.options.LeaseDuration.String())
+		p.report("this cluster is named, and is active once that has lasted", "leaseDuration",
+			p.options.LeaseDuration.String())
 	}
 	p.row, p.last = p.row+1, sent
 	if p.row >= 2 && sent.atLeast(p.first) >= p.options.LeaseDuration {

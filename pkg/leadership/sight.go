@@ -21,7 +21,8 @@ type renewal struct {
 // Observe takes in what the record says now. A change by nobody who holds it, or gives it back, is not believed: by
 // hand, a holder was taken out, or how long it lasts was changed. Whoever held it has not found out yet.
 func (s *Sight) Observe(record *Record, now time.Time) {
-	r := renewal{holder: record.HolderIdentity, renewed: record.RenewTime.UnixMicro(), transitions: record.LeaderTransitions}
+	r := renewal{holder: record.HolderIdentity, renewed: record.RenewTime.UnixMicro(),
+		transitions: record.LeaderTransitions}
 	if s.Held(now) && r.renewed == s.seen.renewed {
 		return
 	}

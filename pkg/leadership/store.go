@@ -90,7 +90,8 @@ func newLease(cfg *rest.Config, namespace, name string, timeout time.Duration) (
 }
 
 func newLeases(namespace, name string, client, watching coordinationclient.LeasesGetter) *leases {
-	return &leases{namespace: namespace, name: name, client: client.Leases(namespace), watching: watching.Leases(namespace)}
+	return &leases{namespace: namespace, name: name, client: client.Leases(namespace),
+		watching: watching.Leases(namespace)}
 }
 
 // Describe implements Store.
@@ -108,8 +109,9 @@ func (s *leases) Get(ctx context.Context) (*Record, error) {
 
 // Create implements Store.
 func (s *leases) Create(ctx context.Context, record *Record) error {
-	lease, err := s.client.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name,
-		Labels: s.labels}, Spec: resourcelock.LeaderElectionRecordToLeaseSpec(record)}, metav1.CreateOptions{})
+	lease, err := s.client.Create(ctx,
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name,
+			Labels: s.labels}, Spec: resourcelock.LeaderElectionRecordToLeaseSpec(record)}, metav1.CreateOptions{})
 	if err == nil {
 		s.read = lease
 	}

@@ -46,7 +46,8 @@ type Tenure struct {
 func NewTenure(lock string, deadline time.Duration, log logr.Logger) *Tenure {
 	return &Tenure{name: lock, deadline: deadline, clock: Now, log: log, token: NoToken,
 		elected: make(chan struct{}), renewed: make(chan struct{}),
-		actors: actors{stop: make(chan struct{}), idle: make(chan struct{})}, underWay: map[*write]struct{}{}, conns: map[*conn]struct{}{}}
+		actors: actors{stop: make(chan struct{}), idle: make(chan struct{})}, underWay: map[*write]struct{}{},
+		conns: map[*conn]struct{}{}}
 }
 
 // Renew notes a renewal that succeeded, by when it was sent: how long its answer took does not prolong anything.
@@ -236,7 +237,8 @@ func (t *Tenure) expire() {
 	}
 	if !t.doubted && t.ended == nil && t.holds {
 		t.doubted = true
-		t.log.Info("not renewed in time: another process may hold the lock, so nothing is written until it is renewed", "lock", t.name,
+		t.log.Info("not renewed in time: another process may hold the lock, so nothing is written until it is renewed",
+			"lock", t.name,
 			"lastRenewal", t.clock().since(t.sent).Round(time.Millisecond).String()+" ago", "renewDeadline", t.deadline.String())
 	}
 	t.actors.end()

@@ -28,14 +28,17 @@ func DefaultTimings() Timings {
 func (t Timings) Problem() string {
 	switch jittered := time.Duration(leaderelection.JitterFactor * float64(t.RetryPeriod)); {
 	case t.LeaseDuration < time.Second || t.LeaseDuration%time.Second != 0:
-		return fmt.Sprintf("lease-duration is %s: whole seconds are needed, at least one, since the Lease stores no fractions", t.LeaseDuration)
+		return fmt.Sprintf("lease-duration is %s: whole seconds are needed, at least one, since the Lease stores no "+
+			"fractions", t.LeaseDuration)
 	case t.RetryPeriod <= 0:
 		return fmt.Sprintf("retry-period is %s: it must be longer than 0", t.RetryPeriod)
 	case t.LeaseDuration <= t.RenewDeadline:
-		return fmt.Sprintf("renew-deadline is %s: it must be shorter than lease-duration, which is %s, so that the leader stops writing "+
+		return fmt.Sprintf("renew-deadline is %s: it must be shorter than lease-duration, which is %s, so that the leader "+
+			"stops writing "+
 			"before another one starts", t.RenewDeadline, t.LeaseDuration)
 	case t.RenewDeadline <= jittered:
-		return fmt.Sprintf("retry-period is %s: %.1f times that must be shorter than renew-deadline, which is %s, so that a renewal that "+
+		return fmt.Sprintf("retry-period is %s: %.1f times that must be shorter than renew-deadline, which is %s, so that "+
+			"a renewal that "+
 			"failed can be tried again", t.RetryPeriod, leaderelection.JitterFactor, t.RenewDeadline)
 	}
 	return ""

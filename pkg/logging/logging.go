@@ -13,7 +13,9 @@ import (
 // logger that is not zap's logs it as Info does.
 func Warn(log logr.Logger, message string, keysAndValues ...any) {
 	if sink, ok := log.GetSink().(zapr.Underlier); ok {
-		log = zapr.NewLogger(sink.GetUnderlying().WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return warnings{core} })))
+		log = zapr.NewLogger(sink.GetUnderlying().WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+			return warnings{core}
+		})))
 	}
 	log.Info(message, keysAndValues...)
 }

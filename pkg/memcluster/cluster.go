@@ -79,7 +79,8 @@ func New(definitions []*unstructured.Unstructured, options ...Option) (*Cluster,
 // Config returns a client configuration for the cluster.
 func (c *Cluster) Config() *rest.Config {
 	return &rest.Config{Host: "http://memcluster", Transport: c, QPS: -1,
-		ContentConfig: rest.ContentConfig{ContentType: answers.AsJSON, AcceptContentTypes: answers.AsJSON}} // typed clients send protobuf
+		// typed clients send protobuf
+		ContentConfig: rest.ContentConfig{ContentType: answers.AsJSON, AcceptContentTypes: answers.AsJSON}}
 }
 
 // Define serves the kinds of CustomResourceDefinitions, and stores the definitions as objects. It replaces existing

@@ -26,7 +26,8 @@ func (c *Cluster) CollectGarbage() []string {
 		before := len(done)
 		for _, at := range c.all() {
 			if did := c.collectOne(at); did != "" {
-				done = append(done, did+" "+at.resource.GVR.GroupResource().String()+" "+strings.TrimPrefix(resource.NameOf(at.object).String(), "/"))
+				done = append(done, did+" "+at.resource.GVR.GroupResource().
+					String()+" "+strings.TrimPrefix(resource.NameOf(at.object).String(), "/"))
 			}
 		}
 		if len(done) == before {
@@ -71,14 +72,17 @@ func (c *Cluster) collectOne(at placed) string {
 	case u.GetDeletionTimestamp() == nil:
 	case at.resource.IsNamespace():
 		return c.collectNamespace(at)
-	case at.resource.GVR == resource.DefinitionsResource && len(c.store.Objects[schema.ParseGroupResource(u.GetName())]) == 0:
-		if c.controlDefinition(u.GetName()); c.store.Get(resource.DefinitionsResource.GroupResource(), resource.NameOf(u)) == nil {
+	case at.resource.GVR == resource.DefinitionsResource &&
+		len(c.store.Objects[schema.ParseGroupResource(u.GetName())]) == 0:
+		if c.controlDefinition(u.GetName()); c.store.Get(resource.DefinitionsResource.GroupResource(),
+			resource.NameOf(u)) == nil {
 			return "deleted"
 		}
 	default:
 		return c.collectOwner(at)
 	}
-	if namespace := c.store.Get(corev1.Resource("namespaces"), types.NamespacedName{Name: u.GetNamespace()}); namespace != nil &&
+	if namespace := c.store.Get(corev1.Resource("namespaces"),
+		types.NamespacedName{Name: u.GetNamespace()}); namespace != nil &&
 		namespace.GetDeletionTimestamp() != nil {
 		return c.collectDelete(at, metav1.DeletePropagationBackground, "deleted with its namespace")
 	}
@@ -108,7 +112,8 @@ func (c *Cluster) collectOwner(at placed) string {
 				return ""
 			}
 		}
-		return c.collectWrite(at, "removed finalizer foregroundDeletion from", dropFinalizer(metav1.FinalizerDeleteDependents))
+		return c.collectWrite(at, "removed finalizer foregroundDeletion from",
+			dropFinalizer(metav1.FinalizerDeleteDependents))
 	}
 	return ""
 }
@@ -149,7 +154,9 @@ func (c *Cluster) collectDependent(at placed) string {
 
 // owner returns the object of a reference, nil if it is gone. resolvable is false if that is unknown: its kind is not
 // served, or it is namespaced and the dependent is not.
-func (c *Cluster) owner(at placed, reference metav1.OwnerReference) (owner *unstructured.Unstructured, resolvable bool) {
+func (c *Cluster) owner(
+	at placed, reference metav1.OwnerReference,
+) (owner *unstructured.Unstructured, resolvable bool) {
 	r := c.catalog.ResourceOf(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind))
 	if r == nil || r.Namespaced && !at.resource.Namespaced {
 		return nil, false
@@ -167,7 +174,9 @@ func (c *Cluster) owner(at placed, reference metav1.OwnerReference) (owner *unst
 
 func (c *Cluster) dependents(uid types.UID) []placed {
 	return slices.DeleteFunc(c.all(), func(at placed) bool {
-		return !slices.ContainsFunc(at.object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == uid })
+		return !slices.ContainsFunc(at.object.GetOwnerReferences(), func(o metav1.OwnerReference) bool {
+			return o.UID == uid
+		})
 	})
 }
 
@@ -212,6 +221,8 @@ func dropFinalizer(name string) func(*unstructured.Unstructured) {
 
 func dropOwners(u *unstructured.Unstructured, uids ...types.UID) {
 	u.SetOwnerReferences(
-		resource.OrNil(slices.DeleteFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return slices.Contains(uids, o.UID) })),
+		resource.OrNil(slices.DeleteFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool {
+			return slices.Contains(uids, o.UID)
+		})),
 	)
 }

@@ -25,7 +25,9 @@ func (c *Cluster) define(u *unstructured.Unstructured) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served }) {
+	if !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Served
+	}) {
 		return fmt.Errorf("no version is served: set served: true in one of them")
 	}
 	if _, err := resource.ResourcesOf(crd); err != nil {
@@ -89,15 +91,18 @@ func (c *Cluster) serveKinds(name string, spec map[string]any, resources []*reso
 // setEstablished sets the status of a definition whose kinds are served.
 func (c *Cluster) setEstablished(crd *apiextensionsv1.CustomResourceDefinition) {
 	crd.Status.AcceptedNames = crd.Spec.Names
-	setCondition(c.now(), crd, apiextensionsv1.NamesAccepted, apiextensionsv1.ConditionTrue, "NoConflicts", "no conflicts found")
+	setCondition(c.now(), crd, apiextensionsv1.NamesAccepted, apiextensionsv1.ConditionTrue,
+		"NoConflicts", "no conflicts found")
 	setCondition(c.now(), crd, apiextensionsv1.Established, apiextensionsv1.ConditionTrue, "InitialNamesAccepted",
 		"the initial names have been accepted")
 }
 
 func setCondition(now metav1.Time, crd *apiextensionsv1.CustomResourceDefinition,
-	kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus, reason, message string,
+	kind apiextensionsv1.CustomResourceDefinitionConditionType,
+	status apiextensionsv1.ConditionStatus, reason, message string,
 ) {
-	condition := apiextensionsv1.CustomResourceDefinitionCondition{Type: kind, Status: status, Reason: reason, Message: message,
+	condition := apiextensionsv1.CustomResourceDefinitionCondition{Type: kind, Status: status,
+		Reason: reason, Message: message,
 		LastTransitionTime: now}
 	i := slices.IndexFunc(crd.Status.Conditions, func(have apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return have.Type == kind
@@ -125,7 +130,8 @@ func (c *Cluster) writeStatus(
 	if err != nil || resource.Equal(live, u) {
 		return
 	}
-	if fields, err := r.FieldManager("status"); err == nil && len(live.GetManagedFields()) > 0 { // Define records no managers
+	// Define records no managers
+	if fields, err := r.FieldManager("status"); err == nil && len(live.GetManagedFields()) > 0 {
 		u = fields.UpdateNoErrors(live, u, definer).(*unstructured.Unstructured)
 	}
 	c.store.Finish(r, live, u)
@@ -138,11 +144,14 @@ func (c *Cluster) checkTerminating(call *call) error {
 	if call.resource.Custom == nil || definition == nil || definition.GetDeletionTimestamp() == nil {
 		return nil
 	}
-	return apierrors.NewForbidden(gr, call.name, fmt.Errorf("create not allowed while custom resource definition is terminating"))
+	return apierrors.NewForbidden(gr, call.name,
+		fmt.Errorf("create not allowed while custom resource definition is terminating"))
 }
 
 // deleteDefinition begins the deletion of a CustomResourceDefinition.
-func (c *Cluster) deleteDefinition(r *resource.Resource, live *unstructured.Unstructured, dryRun bool) (*unstructured.Unstructured, error) {
+func (c *Cluster) deleteDefinition(
+	r *resource.Resource, live *unstructured.Unstructured, dryRun bool,
+) (*unstructured.Unstructured, error) {
 	crd, err := resource.ParseDefinition(live)
 	if err != nil {
 		return nil, err
@@ -197,7 +206,9 @@ func (c *Cluster) cleanUp(r *resource.Resource, name string) {
 	c.writeStatus(r, definition(), func(crd *apiextensionsv1.CustomResourceDefinition) {
 		setCondition(c.now(), crd, apiextensionsv1.Terminating, apiextensionsv1.ConditionFalse,
 			"InstanceDeletionCompleted", "removed all instances")
-		crd.Finalizers = slices.DeleteFunc(crd.Finalizers, func(f string) bool { return f == apiextensionsv1.CustomResourceCleanupFinalizer })
+		crd.Finalizers = slices.DeleteFunc(crd.Finalizers, func(f string) bool {
+			return f == apiextensionsv1.CustomResourceCleanupFinalizer
+		})
 	})
 	if definition() == nil {
 		c.serveKinds(name, nil, nil)

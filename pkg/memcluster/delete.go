@@ -44,7 +44,8 @@ func (c *Cluster) delete(call *call) (any, int, error) {
 			return live, http.StatusOK, nil
 		}
 		return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess,
-			Details: &metav1.StatusDetails{Name: call.name, Group: r.GVR.Group, Kind: r.GVR.Resource, UID: live.GetUID()}}, http.StatusOK, nil
+			Details: &metav1.StatusDetails{Name: call.name, Group: r.GVR.Group, Kind: r.GVR.Resource,
+				UID: live.GetUID()}}, http.StatusOK, nil
 	}
 	c.markDeleted(r, u)
 	code := http.StatusOK
@@ -76,12 +77,15 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 func checkPreconditions(r *resource.Resource, live *unstructured.Unstructured, p *metav1.Preconditions) error {
 	kind := schema.GroupResource{Group: r.GVK.Group, Resource: r.GVK.Kind}
 	if p != nil && p.UID != nil && *p.UID != live.GetUID() {
-		return apierrors.NewConflict(kind, live.GetName(), fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). "+
-			"The object might have been deleted and then recreated", *p.UID, live.GetUID()))
+		return apierrors.NewConflict(kind, live.GetName(),
+			fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). "+
+				"The object might have been deleted and then recreated", *p.UID, live.GetUID()))
 	}
 	if p != nil && p.ResourceVersion != nil && *p.ResourceVersion != live.GetResourceVersion() {
-		return apierrors.NewConflict(kind, live.GetName(), fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the "+
-			"ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, live.GetResourceVersion()))
+		return apierrors.NewConflict(kind, live.GetName(),
+			fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the "+
+				"ResourceVersion in record (%s). The object might have been modified",
+				*p.ResourceVersion, live.GetResourceVersion()))
 	}
 	return nil
 }

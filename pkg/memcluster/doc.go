@@ -17,9 +17,9 @@
 //
 // Missing without an error:
 //   - admission, webhooks, quotas, controllers
-//   - of built-in kinds: defaults that are not in their OpenAPI schema (a Deployment's replicas), values that the server allocates
-//     (a Service's clusterIP), graceful deletion, creation by an update, validation other than that of metadata and types and of
-//     ConfigMaps and Secrets; names that two CustomResourceDefinitions claim; Events of the core group and of events.k8s.io are
-//     different objects
+//   - of built-in kinds: defaults that are not in their OpenAPI schema (a Deployment's replicas), values that the
+//     server allocates (a Service's clusterIP), graceful deletion, creation by an update, validation other than that of
+//     metadata and types and of ConfigMaps and Secrets; names that two CustomResourceDefinitions claim; Events of the
+//     core group and of events.k8s.io are different objects
 //   - warnings, and the names of fields that were dropped from an object
 package memcluster

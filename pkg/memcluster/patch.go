@@ -65,13 +65,16 @@ func (c *call) patchType() (types.PatchType, error) {
 	case kind == types.StrategicMergePatchType && c.resource.Custom == nil:
 		return "", answers.Unsupported("strategic merge patches")
 	case kind != types.ApplyYAMLPatchType && kind != types.MergePatchType && kind != types.JSONPatchType:
-		return "", answers.MediaTypeRefused("application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml")
+		return "", answers.MediaTypeRefused(
+			"application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml")
 	}
 	return kind, nil
 }
 
 // changeByApply merges the document of a server-side apply into the live object, nil for none.
-func (c *call) changeByApply(live *unstructured.Unstructured, _ types.PatchType, o options) (*unstructured.Unstructured, error) {
+func (c *call) changeByApply(
+	live *unstructured.Unstructured, _ types.PatchType, o options,
+) (*unstructured.Unstructured, error) {
 	document := &unstructured.Unstructured{Object: map[string]any{}}
 	if err := yaml.Unmarshal(c.body, &document.Object); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
@@ -99,7 +102,9 @@ func (c *call) changeByApply(live *unstructured.Unstructured, _ types.PatchType,
 }
 
 // changeByPatch changes the live object by a JSON patch or a merge patch.
-func (c *call) changeByPatch(live *unstructured.Unstructured, kind types.PatchType, o options) (*unstructured.Unstructured, error) {
+func (c *call) changeByPatch(
+	live *unstructured.Unstructured, kind types.PatchType, o options,
+) (*unstructured.Unstructured, error) {
 	before := answers.Encode(live)
 	var after []byte
 	if kind == types.JSONPatchType {
@@ -108,7 +113,8 @@ func (c *call) changeByPatch(live *unstructured.Unstructured, kind types.PatchTy
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 		if after, err = operations.Apply(before); err != nil {
-			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
+				schema.GroupResource{}, "", err.Error(), 0, false)
 		}
 	} else {
 		if !json.Valid(c.body) {

@@ -30,7 +30,8 @@ func (c *call) listOptions() (*internalversion.ListOptions, *store.Selection, er
 	if errs := listvalidation.ValidateListOptions(o, true); len(errs) > 0 {
 		return nil, nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
 	}
-	s := &store.Selection{Resource: c.resource, Namespace: c.namespace, Labels: labels.Everything(), Fields: fields.Everything()}
+	s := &store.Selection{Resource: c.resource, Namespace: c.namespace, Labels: labels.Everything(),
+		Fields: fields.Everything()}
 	if o.LabelSelector != nil {
 		s.Labels = o.LabelSelector
 	}
@@ -102,7 +103,8 @@ func (c *Cluster) list(call *call) (any, int, error) {
 		}
 		if o.Limit > 0 && len(out.Items) == int(o.Limit) {
 			left := int64(len(objects) - i)
-			next := base64.RawURLEncoding.EncodeToString([]byte(out.Metadata.ResourceVersion + " " + resource.NameOf(objects[i-1]).String()))
+			next := base64.RawURLEncoding.EncodeToString([]byte(out.Metadata.ResourceVersion + " " +
+				resource.NameOf(objects[i-1]).String()))
 			out.Metadata.Continue = &next
 			if s.Labels.Empty() && s.Fields.Empty() {
 				out.Metadata.RemainingItemCount = &left

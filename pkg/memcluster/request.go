@@ -162,7 +162,8 @@ func (c *call) notServed() error {
 	if c.resource.Custom != nil {
 		return apierrors.NewNotFound(c.groupResource(), c.name)
 	}
-	return answers.Refusal(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource",
+	return answers.Refusal(http.StatusNotFound, metav1.StatusReasonNotFound,
+		"the server could not find the requested resource",
 		&metav1.StatusDetails{})
 }
 
@@ -207,11 +208,14 @@ func (c *call) options(kind string, patch types.PatchType) (options, error) {
 func (c *call) checkNames(name, namespace string) error {
 	switch {
 	case namespace != c.namespace && c.resource.Namespaced:
-		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		return apierrors.NewBadRequest(
+			"the namespace of the provided object does not match the namespace sent on the request")
 	case name == "":
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.name))
+		return apierrors.NewBadRequest(fmt.Sprintf(
+			"the name of the object (%s based on URL) was undeterminable: name must be provided", c.name))
 	case name != c.name:
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, c.name))
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)",
+			name, c.name))
 	}
 	return nil
 }
@@ -228,5 +232,6 @@ func (c *call) read(optionsKind string) (*unstructured.Unstructured, options, er
 		return u, o, err
 	}
 	gvk := c.resource.GVK
-	return nil, o, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, gvk.Kind, err))
+	return nil, o, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind,
+		gvk.Version, gvk.Kind, err))
 }

@@ -120,8 +120,9 @@ func (c *Cluster) checkNamespace(call *call) error {
 	}
 	err := apierrors.NewForbidden(call.groupResource(), call.name,
 		fmt.Errorf("unable to create new content in namespace %s because it is being terminated", call.namespace))
-	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause,
-		Message: fmt.Sprintf("namespace %s is being terminated", call.namespace), Field: "metadata.namespace"})
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes,
+		metav1.StatusCause{Type: corev1.NamespaceTerminatingCause,
+			Message: fmt.Sprintf("namespace %s is being terminated", call.namespace), Field: "metadata.namespace"})
 	return err
 }
 
@@ -162,11 +163,14 @@ func (c *Cluster) live(call *call) (*unstructured.Unstructured, error) {
 }
 
 // replace replaces the live object by u, if u is valid.
-func (c *Cluster) replace(call *call, live, u *unstructured.Unstructured, o options) (*unstructured.Unstructured, error) {
+func (c *Cluster) replace(
+	call *call, live, u *unstructured.Unstructured, o options,
+) (*unstructured.Unstructured, error) {
 	r := call.resource
 	if version := u.GetResourceVersion(); version == "" || version == "0" {
 		if r.RequiresVersion() {
-			return nil, apierrors.NewInvalid(schema.GroupKind{Group: r.GVR.Group, Kind: r.GVR.Resource}, call.name, field.ErrorList{
+			return nil, apierrors.NewInvalid(schema.GroupKind{Group: r.GVR.Group,
+				Kind: r.GVR.Resource}, call.name, field.ErrorList{
 				field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
 		}
 		u.SetResourceVersion(live.GetResourceVersion())

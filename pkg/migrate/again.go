@@ -27,7 +27,9 @@ func (r *Refusal) mayPass() bool {
 
 // again tries the refused objects that r names again, if the reason may have passed, such as a webhook's replica that
 // was being replaced: a migration that leaves one out is begun from the start.
-func (m *Migration) again(ctx context.Context, p *Plan, r *Result, visit func(_ *unstructured.Unstructured, left int64) error) error {
+func (m *Migration) again(
+	ctx context.Context, p *Plan, r *Result, visit func(_ *unstructured.Unstructured, left int64) error,
+) error {
 	for delay := time.Second; delay <= maxPause; delay *= 2 {
 		refusals := r.Refusals
 		r.Refusals, r.failures = nil, 0
@@ -91,7 +93,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 func (m *Migration) visitAgain(ctx context.Context, p *Plan, r *Result, refusal Refusal,
 	visit func(_ *unstructured.Unstructured, left int64) error,
 ) error {
-	u, err := m.Client.Resource(p.resource).Namespace(refusal.Object.Namespace).Get(ctx, refusal.Object.Name, metav1.GetOptions{})
+	u, err := m.Client.Resource(p.resource).Namespace(refusal.Object.Namespace).
+		Get(ctx, refusal.Object.Name, metav1.GetOptions{})
 	switch {
 	case err == nil:
 		return visit(u, 0)

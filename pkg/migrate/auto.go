@@ -71,13 +71,16 @@ func (a *Auto) Consider(ctx context.Context, c Candidate) error {
 	crd := c.CRD
 	before := storedBefore(crd)
 	pending.WithLabelValues(crd.Name).Set(map[bool]float64{true: 1}[len(before) > 0])
-	unserved := slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return !v.Served })
+	unserved := slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return !v.Served
+	})
 	if !a.Leads() || len(before) == 0 && !unserved {
 		return nil
 	}
 	for _, version := range before {
 		if !c.Converts(version) {
-			return fmt.Errorf("CustomResourceDefinition %s: objects may be stored as %s, which the conversion does not have: they are not migrated",
+			return fmt.Errorf("CustomResourceDefinition %s: objects may be stored as %s, which the conversion does not have: "+
+				"they are not migrated",
 				crd.Name, version)
 		}
 	}
@@ -85,7 +88,8 @@ func (a *Auto) Consider(ctx context.Context, c Candidate) error {
 		return nil
 	}
 	m := &Migration{
-		Client: a.Client, CRD: crd.Name, FieldManager: c.FieldManager, Rate: a.Rate, OnlyNeeded: true, Leads: a.Leads, Settle: SettleTime,
+		Client: a.Client, CRD: crd.Name, FieldManager: c.FieldManager, Rate: a.Rate, OnlyNeeded: true,
+		Leads: a.Leads, Settle: SettleTime,
 		Progress: observe(crd.Name), Converter: c.Converter,
 	}
 	a.done.Go(func() { a.finish(c, a.migrate(ctx, m, c)) })
@@ -183,7 +187,8 @@ func (a *Auto) finish(c Candidate, err error) {
 	}
 	t.delay = min(max(2*t.delay, minRetry), maxRetry)
 	t.next = time.Now().Add(t.delay)
-	logging.Warn(a.Log, "not all stored objects are migrated", "crd", crd.Name, "retry", t.delay.String(), "error", err.Error())
+	logging.Warn(a.Log, "not all stored objects are migrated", "crd", crd.Name, "retry",
+		t.delay.String(), "error", err.Error())
 	a.event(c, corev1.EventTypeWarning, "MigrationFailed", err.Error())
 }
 

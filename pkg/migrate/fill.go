@@ -73,7 +73,8 @@ func compileFill(text string, env *rules.Env, v *kinds.Version) (fill, error) {
 		return fill{}, err
 	}
 	if made := value.Result(); made != nil && len(made.Type) == 1 && !takes(field, made.Type[0]) {
-		return fill{}, fmt.Errorf("the expression makes a value of type %s, and %s is of type %s", made.Type[0], path, field.Type)
+		return fill{}, fmt.Errorf("the expression makes a value of type %s, and %s is of type %s",
+			made.Type[0], path, field.Type)
 	}
 	return fill{at, value}, nil
 }
@@ -156,7 +157,9 @@ func (m *Migration) survey(ctx context.Context, p *Plan) error {
 }
 
 // fill writes what an object lacks, and returns the object as it is then. It returns whether it was written.
-func (m *Migration) fill(ctx context.Context, p *Plan, u *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+func (m *Migration) fill(
+	ctx context.Context, p *Plan, u *unstructured.Unstructured,
+) (*unstructured.Unstructured, bool, error) {
 	for try := 0; ; try++ {
 		patch, _, err := p.values(ctx, u)
 		if patch == nil || err != nil {

@@ -18,7 +18,8 @@ import (
 )
 
 // ownership is what converts managedFields: the conversion of the kind, or that of an API server without a webhook.
-func (m *Migration) ownership(crd *apiextensionsv1.CustomResourceDefinition, versions []*kinds.Version, stored *kinds.Version,
+func (m *Migration) ownership(crd *apiextensionsv1.CustomResourceDefinition,
+	versions []*kinds.Version, stored *kinds.Version,
 ) (*ownership.Ownership, error) {
 	c := m.Converter
 	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
@@ -34,14 +35,17 @@ func (m *Migration) ownership(crd *apiextensionsv1.CustomResourceDefinition, ver
 // fixManagers has managedFields name the stored version in the place of those that leave: an apply by such a manager
 // would fail once they are gone, and a patch would take all managedFields off. By way of the status they cannot be
 // changed. It returns whether the object was written, and whether nothing converts some of them.
-func (m *Migration) fixManagers(ctx context.Context, p *Plan, u *unstructured.Unstructured) (fixed, guessed bool, err error) {
+func (m *Migration) fixManagers(
+	ctx context.Context, p *Plan, u *unstructured.Unstructured,
+) (fixed, guessed bool, err error) {
 	for try := 0; ; try++ {
 		patch, guessed, err := managersPatch(ctx, u, p)
 		if patch == nil || err != nil {
 			return false, false, err
 		}
 		objects := m.Client.Resource(p.resource).Namespace(u.GetNamespace())
-		_, err = objects.Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: m.FieldManager})
+		_, err = objects.Patch(ctx, u.GetName(), types.JSONPatchType, patch,
+			metav1.PatchOptions{FieldManager: m.FieldManager})
 		if !apierrors.IsConflict(err) || try >= tries {
 			return err == nil, guessed, err
 		}

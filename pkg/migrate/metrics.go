@@ -29,7 +29,8 @@ func observe(crd string) func(Progress) {
 	return func(p Progress) {
 		left.WithLabelValues(crd).Set(float64(p.Left))
 		migrated.WithLabelValues(crd, "Rewritten").Add(float64(p.Rewritten - last.Rewritten))
-		migrated.WithLabelValues(crd, "Refused").Add(float64(max(0, p.Refused-last.Refused))) // one that is tried again is refused no more
+		// one that is tried again is refused no more
+		migrated.WithLabelValues(crd, "Refused").Add(float64(max(0, p.Refused-last.Refused)))
 		last = p
 	}
 }

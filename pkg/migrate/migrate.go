@@ -137,7 +137,8 @@ var ErrChanged = errors.New("the CustomResourceDefinition was changed during the
 type FailingError struct{ Last error }
 
 func (e *FailingError) Error() string {
-	return fmt.Sprintf("the migration stopped: the API server failed for %d objects in a row, and status.storedVersions is unchanged: "+
+	return fmt.Sprintf("the migration stopped: the API server failed for %d objects in a row, and "+
+		"status.storedVersions is unchanged: "+
 		"fix the cause and migrate again: %v", maxFailures, e.Last)
 }
 
@@ -233,7 +234,9 @@ func (m *Migration) Run(ctx context.Context, p *Plan) (*Result, error) {
 }
 
 // visitor returns what rewrites one object, if it may still.
-func (m *Migration) visitor(ctx context.Context, p *Plan, r *Result) func(u *unstructured.Unstructured, left int64) error {
+func (m *Migration) visitor(
+	ctx context.Context, p *Plan, r *Result,
+) func(u *unstructured.Unstructured, left int64) error {
 	limiter := flowcontrol.NewFakeAlwaysRateLimiter()
 	if m.Rate > 0 {
 		limiter = flowcontrol.NewTokenBucketRateLimiter(m.Rate, 1)
@@ -279,7 +282,9 @@ func scattered(n int) []int { return rand.New(rand.NewPCG(1, 1)).Perm(n) }
 
 // each pages through the objects, each page in a scattered order. left is how many come after that one, by the API
 // server's estimate.
-func (m *Migration) each(ctx context.Context, p *Plan, visit func(_ *unstructured.Unstructured, left int64) error) error {
+func (m *Migration) each(
+	ctx context.Context, p *Plan, visit func(_ *unstructured.Unstructured, left int64) error,
+) error {
 	list := func(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 		page, err := m.Client.Resource(p.resource).List(ctx, options)
 		if err != nil {
@@ -356,7 +361,8 @@ func (m *Migration) rewrite(ctx context.Context, p *Plan, u *unstructured.Unstru
 	if slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == m.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 	}) {
-		return fmt.Errorf("field manager %s has applied fields of it, which the migration would remove: choose a field manager of its own",
+		return fmt.Errorf("field manager %s has applied fields of it, which the migration would remove: choose a field "+
+			"manager of its own",
 			m.FieldManager)
 	}
 	empty := &unstructured.Unstructured{}
@@ -365,7 +371,8 @@ func (m *Migration) rewrite(ctx context.Context, p *Plan, u *unstructured.Unstru
 	empty.SetNamespace(u.GetNamespace())
 	empty.SetUID(u.GetUID())
 	empty.SetResourceVersion(u.GetResourceVersion())
-	objects, options := m.Client.Resource(p.resource).Namespace(u.GetNamespace()), metav1.ApplyOptions{FieldManager: m.FieldManager}
+	objects, options := m.Client.Resource(p.resource).Namespace(u.GetNamespace()),
+		metav1.ApplyOptions{FieldManager: m.FieldManager}
 	_, err := objects.Apply(ctx, u.GetName(), empty, options)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) { // a webhook or rule need not be about the status
 		if _, again := objects.ApplyStatus(ctx, u.GetName(), empty, options); again == nil || apierrors.IsConflict(again) {
@@ -401,7 +408,8 @@ func (m *Migration) trimOnce(ctx context.Context, p *Plan) error {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": crd.ResourceVersion}, "status": map[string]any{"storedVersions": []string{p.Stored}},
+		"metadata": map[string]any{"resourceVersion": crd.ResourceVersion},
+		"status":   map[string]any{"storedVersions": []string{p.Stored}},
 	})
 	if err != nil {
 		return err

@@ -53,7 +53,9 @@ type ManagerUsage struct {
 
 // UsageOf goes through the objects in the version that is stored, or another one if that is not served: it needs no
 // conversion.
-func UsageOf(ctx context.Context, client metadata.Interface, crd *apiextensionsv1.CustomResourceDefinition) (*Usage, error) {
+func UsageOf(
+	ctx context.Context, client metadata.Interface, crd *apiextensionsv1.CustomResourceDefinition,
+) (*Usage, error) {
 	u := &Usage{CRD: crd.Name, Managers: []*ManagerUsage{}}
 	read := ""
 	for _, v := range crd.Spec.Versions {
@@ -66,14 +68,16 @@ func UsageOf(ctx context.Context, client metadata.Interface, crd *apiextensionsv
 	if read == "" {
 		return nil, fmt.Errorf("%s serves no version: set served: true in one of them", crd.Name)
 	}
-	objects := client.Resource(schema.GroupVersionResource{Group: crd.Spec.Group, Version: read, Resource: crd.Spec.Names.Plural})
+	objects := client.Resource(schema.GroupVersionResource{Group: crd.Spec.Group, Version: read,
+		Resource: crd.Spec.Names.Plural})
 	managers := map[[3]string]*ManagerUsage{}
-	err := pages.Each(ctx, metav1.ListOptions{Limit: 500}, objects.List, func(page *metav1.PartialObjectMetadataList) error {
-		for i := range page.Items {
-			u.add(&page.Items[i], crd.Spec.Group, managers)
-		}
-		return nil
-	})
+	err := pages.Each(ctx, metav1.ListOptions{Limit: 500}, objects.List,
+		func(page *metav1.PartialObjectMetadataList) error {
+			for i := range page.Items {
+				u.add(&page.Items[i], crd.Spec.Group, managers)
+			}
+			return nil
+		})
 	if err != nil {
 		return nil, fmt.Errorf("listing the objects of %s: %w", crd.Name, err)
 	}

@@ -16,7 +16,9 @@ const PlaceholderUID = "00000000-0000-0000-0000-000000000000"
 // Complete returns a copy of an upstream with what the API server would add: namespace, uid, and the defaults of its
 // schema if known. An empty namespace means default. It returns an error if the namespace contradicts the object or its
 // scope. A row gets the name and uid that follow from its key.
-func Complete(object *unstructured.Unstructured, p *desired.Renderer, namespace string) (*unstructured.Unstructured, error) {
+func Complete(
+	object *unstructured.Unstructured, p *desired.Renderer, namespace string,
+) (*unstructured.Unstructured, error) {
 	if p.HasRows() {
 		return p.RowOf(object.DeepCopy())
 	}

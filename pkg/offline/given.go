@@ -54,14 +54,15 @@ func (g Given) Add(u *unstructured.Unstructured, namespace string) error {
 
 // inputsFor returns the inputs of an upstream, and its own objects that other downstreams read, from the given objects.
 func (g Given) inputsFor(ctx context.Context, p *desired.Renderer, upstream *unstructured.Unstructured) desired.Inputs {
-	return p.InputsAt(p.InputRefs(ctx, upstream), desired.WholeObjects(func(s *desired.InputSource) (list []*unstructured.Unstructured) {
-		for key, u := range g {
-			if key.kind == s.Kind.GVK.GroupKind() && s.Kind.Namespaced == (key.at.Namespace != "") {
-				list = append(list, u)
+	return p.InputsAt(p.InputRefs(ctx, upstream),
+		desired.WholeObjects(func(s *desired.InputSource) (list []*unstructured.Unstructured) {
+			for key, u := range g {
+				if key.kind == s.Kind.GVK.GroupKind() && s.Kind.Namespaced == (key.at.Namespace != "") {
+					list = append(list, u)
+				}
 			}
-		}
-		return list
-	})).WithSiblings(func(downstream int, at operator.Ref) map[string]any {
+			return list
+		})).WithSiblings(func(downstream int, at operator.Ref) map[string]any {
 		if u := g[givenKey{p.Downstreams[downstream].GVK().GroupKind(), at}]; u != nil {
 			return u.Object
 		}

@@ -62,7 +62,8 @@ func (r *Rendering) addDownstreams(ctx context.Context, c compile.Compiled, u Up
 	in := r.Given.inputsFor(ctx, p.Renderer, u.Object)
 	desired := p.Render(ctx, u.Object, in)
 	decision := decide.Decide(p.Settings,
-		operator.Input{Upstream: u.Object, Desired: desired, Selected: true, Facts: make([]operator.Facts, len(desired.Objects))},
+		operator.Input{Upstream: u.Object, Desired: desired, Selected: true,
+			Facts: make([]operator.Facts, len(desired.Objects))},
 	)
 	for k, o := range decision.Outcomes {
 		if o.State == operator.StateWaiting && p.Downstreams[o.Downstream].OwnsFields() && desired.Objects[k].Err == nil {
@@ -90,7 +91,9 @@ func (r *Rendering) addDownstreams(ctx context.Context, c compile.Compiled, u Up
 
 // document takes one document in, unless another upstream has asked for the same object: of the two, run would report
 // the second as a conflict.
-func (r *Rendering) document(c compile.Compiled, u Upstream, in desired.Inputs, desired *operator.Desired, o operator.Outcome) {
+func (r *Rendering) document(
+	c compile.Compiled, u Upstream, in desired.Inputs, desired *operator.Desired, o operator.Outcome,
+) {
 	d := c.Pipeline.Downstreams[o.Downstream]
 	key := target{d.GVK().GroupKind(), o.Target}
 	if first, taken := r.targets[key]; taken {

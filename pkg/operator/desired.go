@@ -95,7 +95,9 @@ func (w *WaitingError) Error() string { return w.Message }
 // Unknown reports whether it is not known which objects downstream i should have, so that none of it is superseded
 // either.
 func (d *Desired) Unknown(i int) bool {
-	return d != nil && (len(d.Invalid) > 0 || slices.ContainsFunc(d.Of(i), func(o DesiredObject) bool { return o.Err != nil }))
+	return d != nil && (len(d.Invalid) > 0 || slices.ContainsFunc(d.Of(i), func(o DesiredObject) bool {
+		return o.Err != nil
+	}))
 }
 
 // SiblingRead is what a Desired was made from: of a live object, what others read of it.

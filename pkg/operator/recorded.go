@@ -102,7 +102,8 @@ func (s *Settings) Forgotten(upstream *unstructured.Unstructured) []status.Recor
 func (s *Settings) Recorded(upstream *unstructured.Unstructured) []status.Recorded {
 	return slices.DeleteFunc(s.EverRecorded(upstream), func(r status.Recorded) bool {
 		return !slices.ContainsFunc(s.Downstreams, func(d *Downstream) bool {
-			return d.Name == r.Name && d.Config.Kind == r.Kind && d.GVK().Group == schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).Group
+			return d.Name == r.Name && d.Config.Kind == r.Kind &&
+				d.GVK().Group == schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).Group
 		})
 	})
 }
@@ -124,7 +125,8 @@ func RefOf(live *drift.Live) Ref { return Ref{Namespace: live.Namespace, Name: l
 
 // RecordAt is what a status records of an object.
 func (s *Settings) RecordAt(d *Downstream, at Ref, uid types.UID, hash, state string) status.Recorded {
-	r := status.Recorded{Name: d.Name, APIVersion: d.Config.APIVersion, Kind: d.Config.Kind, Namespace: at.Namespace, ObjectName: at.Name,
+	r := status.Recorded{Name: d.Name, APIVersion: d.Config.APIVersion, Kind: d.Config.Kind,
+		Namespace: at.Namespace, ObjectName: at.Name,
 		UID: uid, Hash: hash, State: state}
 	if d.Hidden() {
 		// The digest of a Secret's values would let anyone who may read the upstream test guesses against it.

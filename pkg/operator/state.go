@@ -69,7 +69,8 @@ const (
 
 // States lists every state.
 func States() []State {
-	return []State{StateInvalid, StateRenderFailed, StateWaiting, StateCreate, StateUpdate, StateRepair, StateRecreate, StateInSync,
+	return []State{StateInvalid, StateRenderFailed, StateWaiting, StateCreate, StateUpdate,
+		StateRepair, StateRecreate, StateInSync,
 		StateDrifted, StateStale, StateConflict, StateContested, StatePaused, StateUnwanted, StateSuperseded, StateLeftover,
 		StateDelete, StateDeleteFirst, StateRelease,
 		StateBeforeRunning, StateBeforeFinished, StateBeforeFailed, StateBeforeTimedOut}

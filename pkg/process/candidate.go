@@ -65,7 +65,8 @@ func (e *Election) candidate(cfg *rest.Config, fallback string, logger logr.Logg
 	}
 	if e.Shards > 0 {
 		var err error
-		c.member, err = shards.New(cfg, shards.Options{Namespace: c.namespace, ID: e.Name, N: e.Shards, Timings: e.Timings, Record: c.record,
+		c.member, err = shards.New(cfg, shards.Options{Namespace: c.namespace, ID: e.Name, N: e.Shards,
+			Timings: e.Timings, Record: c.record,
 			Log: logger.WithName("shards")})
 		if err != nil {
 			return nil, fmt.Errorf("preparing the shards: %w", err)
@@ -77,7 +78,8 @@ func (e *Election) candidate(cfg *rest.Config, fallback string, logger logr.Logg
 		return c, nil
 	}
 	log := logger.WithName("leaderelection")
-	one, err := leadership.New(cfg, leadership.Options{Namespace: c.namespace, Name: e.Name, Timings: e.Timings, Record: c.record, Log: log,
+	one, err := leadership.New(cfg, leadership.Options{Namespace: c.namespace, Name: e.Name,
+		Timings: e.Timings, Record: c.record, Log: log,
 		Waiting: func(holder string, _ time.Duration) {
 			if n, ok := shards.NumberOf(holder); ok {
 				log.Info("waiting: processes with --shards hold the Lease", "lease", c.namespace+"/"+e.Name, "shards", n)
@@ -96,8 +98,10 @@ func (c *candidate) record(note string) {
 	if mgr == nil {
 		return
 	}
-	lease := &corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: c.namespace, Name: c.lease}
-	fence.Recorder{EventRecorder: (*mgr).GetEventRecorder(c.lease)}.Eventf(lease, nil, corev1.EventTypeNormal, "LeaderElection", "Elect",
+	lease := &corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease",
+		Namespace: c.namespace, Name: c.lease}
+	fence.Recorder{EventRecorder: (*mgr).GetEventRecorder(c.lease)}.Eventf(lease, nil,
+		corev1.EventTypeNormal, "LeaderElection", "Elect",
 		"%s", note)
 }
 
@@ -128,7 +132,9 @@ func (c *candidate) leads() bool {
 }
 
 // engineOptions are how the engine runs.
-func (c *candidate) engineOptions(workers int, namespace string, activations activation.Set, logger logr.Logger) engine.Options {
+func (c *candidate) engineOptions(
+	workers int, namespace string, activations activation.Set, logger logr.Logger,
+) engine.Options {
 	o := engine.Options{Workers: workers, Namespace: namespace, Activation: activations.Of, Log: logger}
 	if c != nil {
 		o.Elected, o.HadOtherLeader, o.MayWrite, o.Tenure = c.Elected(), c.HadOtherLeader, c.tenure.Wait, c.tenure

@@ -30,7 +30,8 @@ type Loader struct {
 
 // Load returns the configs, by a call of Read if a file has changed since the last one.
 func (l *Loader) Load() Loaded {
-	sum, covered := load.Fingerprint(l.Named, l.sources) // before they are read: a change in between is found the next time
+	// before they are read: a change in between is found the next time
+	sum, covered := load.Fingerprint(l.Named, l.sources)
 	if sum == l.sum {
 		return l.loaded
 	}

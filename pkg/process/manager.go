@@ -21,8 +21,9 @@ func (o *Options) newManager(cfg *rest.Config) (manager.Manager, error) {
 		PprofBindAddress:       o.Pprof,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("preparing to run (--metrics-bind-address %s, --health-probe-bind-address %s, --pprof-bind-address %s; "+
-			"0 turns each off): %w", o.Metrics, o.Probes, o.Pprof, err)
+		return nil, fmt.Errorf(
+			"preparing to run (--metrics-bind-address %s, --health-probe-bind-address %s, --pprof-bind-address %s; "+
+				"0 turns each off): %w", o.Metrics, o.Probes, o.Pprof, err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, fmt.Errorf("adding the health check: %w", err)

@@ -14,5 +14,6 @@ var builds = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 // What a process says of itself is registered here, beside what the engine counts: controller-runtime does so for its
 // own controllers only, of which there are none.
 func init() {
-	metrics.Registry.MustRegister(builds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metrics.Registry.MustRegister(builds, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }

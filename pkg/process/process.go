@@ -75,7 +75,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.serveConversions(operators, mgr, source, part.leads); err != nil {
 		return err
 	}
-	context.AfterFunc(ctx, func() { o.Log.Info("stopping: finishing running reconciliations; a second signal stops at once") })
+	context.AfterFunc(ctx, func() {
+		o.Log.Info("stopping: finishing running reconciliations; a second signal stops at once")
+	})
 	o.logStart(files)
 	if err := part.serve(ctx, mgr, activations.Around(part.elected(), mgr.Start)); err != nil {
 		return fmt.Errorf("running: %w", err)
@@ -95,7 +97,9 @@ func (o *Options) logStart(files []*load.File) {
 
 // follow has the manager load the configs again. Activations and the webhook stay as they are, as long as the process
 // runs.
-func (o *Options) follow(mgr manager.Manager, e *engine.Engine, source *conversions.Source, activations activation.Set) error {
+func (o *Options) follow(
+	mgr manager.Manager, e *engine.Engine, source *conversions.Source, activations activation.Set,
+) error {
 	if o.Reload == 0 {
 		return nil
 	}
@@ -104,7 +108,8 @@ func (o *Options) follow(mgr manager.Manager, e *engine.Engine, source *conversi
 		source.Take(l.Conversions, l.ConversionProblems)
 		return l.Files, slices.Concat(l.Problems, activations.Changed(l.Activations))
 	}
-	if err := mgr.Add(&reloader{load: again, named: o.Loader.Named, interval: o.Reload, engine: e, log: o.Log}); err != nil {
+	if err := mgr.Add(&reloader{load: again, named: o.Loader.Named, interval: o.Reload,
+		engine: e, log: o.Log}); err != nil {
 		return fmt.Errorf("adding the reloader: %w", err)
 	}
 	return nil

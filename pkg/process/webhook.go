@@ -33,7 +33,9 @@ type Webhook struct {
 }
 
 // serveConversions adds to the manager what serves conversions: the endpoint, its certificate, and what publishes it.
-func (o *Options) serveConversions(cfg *rest.Config, mgr manager.Manager, source *conversions.Source, leads func() bool) error {
+func (o *Options) serveConversions(
+	cfg *rest.Config, mgr manager.Manager, source *conversions.Source, leads func() bool,
+) error {
 	w := o.Webhook
 	if w == nil {
 		return nil
@@ -53,7 +55,8 @@ func (o *Options) serveConversions(cfg *rest.Config, mgr manager.Manager, source
 	recorder := func(name string) events.EventRecorder {
 		return fence.Recorder{EventRecorder: mgr.GetEventRecorder(name)}
 	}
-	auto := &migrate.Auto{Client: source.Client, Rate: migrate.DefaultRate, Leads: leads, Log: o.Log.WithName("migration"), Recorder: recorder}
+	auto := &migrate.Auto{Client: source.Client, Rate: migrate.DefaultRate, Leads: leads,
+		Log: o.Log.WithName("migration"), Recorder: recorder}
 	publisher := &webhook.Publisher{
 		Migrate: func(ctx context.Context, s webhook.Served) error {
 			return auto.Consider(ctx, migrate.Candidate{CRD: s.CRD, Name: s.Name, FieldManager: s.FieldManager,
@@ -86,9 +89,10 @@ func warnOf(recorder events.EventRecorder, s webhook.Served, reason, text string
 
 // server answers the reviews of the API server.
 func (w *Webhook) server(publisher *webhook.Publisher) ctrlwebhook.Server {
-	server := ctrlwebhook.NewServer(ctrlwebhook.Options{Host: w.Host, Port: w.Port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
-		c.GetCertificate, c.MinVersion = publisher.Certificates.GetCertificate, tls.VersionTLS12
-	}}})
+	server := ctrlwebhook.NewServer(ctrlwebhook.Options{Host: w.Host, Port: w.Port,
+		TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+			c.GetCertificate, c.MinVersion = publisher.Certificates.GetCertificate, tls.VersionTLS12
+		}}})
 	server.Register(webhook.Path, &webhook.Handler{Converters: publisher.Converter, Observe: webhook.Observe})
 	return server
 }

@@ -51,7 +51,8 @@ func (r *Reconciler) beginAny(ctx context.Context, ref operator.Ref) (begun *rec
 	}()
 	l.Selected = r.selectsNamespace(r.Cache, ref.Namespace)
 	r.Deselected.Forget(ref)
-	if ahead != nil && ahead.GetUID() == cached.GetUID() && memory.Newer(ahead.GetResourceVersion(), cached.GetResourceVersion()) {
+	if ahead != nil && ahead.GetUID() == cached.GetUID() &&
+		memory.Newer(ahead.GetResourceVersion(), cached.GetResourceVersion()) {
 		l.Upstream = ahead
 	} else {
 		l.Memory.IsEcho(cached.GetUID(), cached.GetResourceVersion()) // the cache has caught up
@@ -102,7 +103,8 @@ func (r *Reconciler) beginUncached(ctx context.Context, ref operator.Ref) (*reco
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case match.Err != nil && up.GetDeletionTimestamp() == nil: // nobody knows whether it is an upstream: it is left as it is
+	case match.Err != nil && up.GetDeletionTimestamp() == nil:
+		// nobody knows whether it is an upstream: it is left as it is
 		r.NoteUnknown(ref, match.Err)
 		l := r.newReconciliation(ref, up)
 		l.UpdateDesired(ctx)
@@ -186,7 +188,8 @@ const reasonMatchConditionFailed = "MatchConditionFailed"
 // NoteUnknown reports that a match condition of an upstream could not be evaluated: nothing is done about it.
 func (r *Reconciler) NoteUnknown(ref operator.Ref, err error) {
 	counters.Failure(r.Name, "", reasonMatchConditionFailed)
-	logging.Warn(r.Log, "whether it is an upstream is not known: it is left as it is", "upstream", ref.String(), "reason", reasonMatchConditionFailed,
+	logging.Warn(r.Log, "whether it is an upstream is not known: it is left as it is", "upstream", ref.String(),
+		"reason", reasonMatchConditionFailed,
 		"message", err.Error())
 	r.Deselected.Forget(ref)
 	r.forget(ref)

@@ -17,7 +17,9 @@ import (
 // with cleansUp, an upstream that is being deleted is finalized, and one whose deletion would lose what the config
 // keeps gets the finalizer. It returns the count and after how long to count again: because no watch shows a change,
 // or, if failed is true, because the upstream could not be counted, for which guard waits.
-func (r *Reconciler) Count(ctx context.Context, ref operator.Ref, cleansUp bool) (c guard.Counted, after time.Duration, failed bool) {
+func (r *Reconciler) Count(
+	ctx context.Context, ref operator.Ref, cleansUp bool,
+) (c guard.Counted, after time.Duration, failed bool) {
 	r.memory.Peek(ref).ClearInSync()
 	l, err := r.beginAny(ctx, ref)
 	if err != nil {
@@ -38,7 +40,8 @@ func (r *Reconciler) Count(ctx context.Context, ref operator.Ref, cleansUp bool)
 		return c, l.saveUnknown(ctx), false
 	case l.unknown:
 		r.forget(ref)
-	case l.Upstream.GetDeletionTimestamp() == nil && r.Deselected.Some(ref): // its author took the label off, while a process ran
+	case l.Upstream.GetDeletionTimestamp() == nil && r.Deselected.Some(ref):
+		// its author took the label off, while a process ran
 	case l.Upstream.GetDeletionTimestamp() == nil:
 		defer func() { l.Memory.Desired().Forget() }()
 		up, paused := resumed(l.Pipeline.Settings, l.Upstream)

@@ -33,7 +33,8 @@ func (r *Reconciler) Current(ctx context.Context, ref operator.Ref) (*Current, e
 		return nil, nil
 	}
 	defer r.memory.Forget(ref)
-	st := &Current{Ref: ref, Upstream: l.Upstream, Selected: l.Selected, Desired: l.Memory.Desired(), Owned: l.OwnedByDownstream(),
+	st := &Current{Ref: ref, Upstream: l.Upstream, Selected: l.Selected, Desired: l.Memory.Desired(),
+		Owned:     l.OwnedByDownstream(),
 		Documents: make([]map[string]any, len(l.Memory.Desired().Objects))}
 	if st.Desired == nil || !st.Selected || l.Upstream.GetDeletionTimestamp() != nil {
 		return st, nil

@@ -81,7 +81,8 @@ func (r *Reconciler) findLeftBehind(before *Reconciler) {
 // reportLeftover has the status of an upstream that is left over say so, once: without a change of the config nothing
 // would tell. Another process that uses the same conventions may select it, and then overwrites that.
 func (r *reconciliation) reportLeftover(ctx context.Context) {
-	if !r.isLeftOver() || r.isCounting() || r.Pipeline.HasRows() || !r.Pipeline.StatusEnabled() || report.SaysLeftover(r.Pipeline.Settings, r.Upstream) ||
+	if !r.isLeftOver() || r.isCounting() || r.Pipeline.HasRows() || !r.Pipeline.StatusEnabled() ||
+		report.SaysLeftover(r.Pipeline.Settings, r.Upstream) ||
 		!report.SaysItIsKept(r.Pipeline.Settings, r.Upstream) && len(r.Owned()) == 0 {
 		return
 	}
@@ -91,7 +92,8 @@ func (r *reconciliation) reportLeftover(ctx context.Context) {
 	}
 	defer leave()
 	if r.leftBehind.IsNew(r.Upstream.GetUID()) && !isOthers(ctx, r) {
-		r.WriteReport(ctx, report.Leftover(r.Pipeline.Settings, r.Upstream, r.Pipeline.Match(r.Upstream).Unmet, metav1.NewTime(r.Began)), func() canonical.Sum { return canonical.Sum{} })
+		r.WriteReport(ctx, report.Leftover(r.Pipeline.Settings, r.Upstream, r.Pipeline.Match(r.Upstream).Unmet,
+			metav1.NewTime(r.Began)), func() canonical.Sum { return canonical.Sum{} })
 		logging.Warn(r.Log, "left over: a changed config does not select the upstream any more", "upstream", r.Ref.String())
 	}
 }

@@ -146,13 +146,15 @@ func releaseHolders(ctx context.Context, r *reconciliation, kept []operator.Forg
 			_, err = r.API.Release(ctx, t, obj, apply.Marks(marks.Of(r.Pipeline.Settings, r.Upstream.GetUID(), 0)))
 		}
 		if err != nil {
-			return fmt.Errorf("%w; %s of downstream %s, which the config no longer has, cannot be released (%s): allow get and patch on %s",
+			return fmt.Errorf("%w; %s of downstream %s, which the config no longer has, cannot be released (%s): allow get "+
+				"and patch on %s",
 				err, f.Kind, f.Name, f.Kept, f.Resource)
 		}
 		if obj == nil {
 			continue
 		}
-		r.Log.Info("released", "upstream", r.Ref.String(), "downstream", f.Name, "kind", f.Kind, "target", f.ObjectName, "why", f.Kept)
+		r.Log.Info("released", "upstream", r.Ref.String(), "downstream", f.Name, "kind", f.Kind, "target",
+			f.ObjectName, "why", f.Kept)
 		r.Reporter().Event(false, events.EventReleased, "Release", "%s %s released: %s", f.Kind, f.ObjectName, f.Kept)
 	}
 	return nil

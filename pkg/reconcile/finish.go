@@ -21,7 +21,8 @@ func (r *reconciliation) finish(ctx context.Context, d operator.Decision) time.D
 	}
 	results := r.Results(d)
 	r.tally().States(r.Memory, statesOf(results))
-	report := r.Pipeline.Report(ctx, r.Upstream, r.InputsRead(), r.Memory.Desired(), results, r.LeftToReport(d), r.Unrecorded(), metav1.NewTime(r.Began))
+	report := r.Pipeline.Report(ctx, r.Upstream, r.InputsRead(), r.Memory.Desired(), results, r.LeftToReport(d),
+		r.Unrecorded(), metav1.NewTime(r.Began))
 	report, told := r.WriteReport(ctx, report, func() canonical.Sum { return r.CauseOf(results, d.Leftovers) })
 	r.Reporter().Outcomes(r.Memory, d, r.Failures, r.ContestedBy, told)
 	r.reportRow(report.Row)
@@ -61,7 +62,8 @@ func (r *reconciliation) finishUnselected(ctx context.Context, d operator.Decisi
 }
 
 func (r *reconciliation) writeUnselected(ctx context.Context, d operator.Decision) {
-	report := report.Unselected(r.Pipeline.Settings, r.Upstream, r.Pipeline.Match(r.Upstream).Unmet, d, r.FailuresByDownstream(), metav1.NewTime(r.Began))
+	report := report.Unselected(r.Pipeline.Settings, r.Upstream, r.Pipeline.Match(r.Upstream).Unmet, d,
+		r.FailuresByDownstream(), metav1.NewTime(r.Began))
 	r.WriteReport(ctx, report, func() canonical.Sum { return r.CauseOf(nil, d.Leftovers) })
 }
 

@@ -25,7 +25,8 @@ const startOverAfter = time.Second
 // its latest version. If it does not, the reconciliation starts over after the returned time.
 func (r *reconciliation) ensureLatest(ctx context.Context, d *operator.Decision) (after time.Duration, err error) {
 	lost := r.IsInterrupted()
-	if r.Pipeline.HasRows() || r.Pipeline.Observing() || !lost && !r.mayBeCollected(d) && (r.isNewest() || !r.MayLag(r.Upstream.GetResourceVersion())) {
+	if r.Pipeline.HasRows() || r.Pipeline.Observing() || !lost && !r.mayBeCollected(d) &&
+		(r.isNewest() || !r.MayLag(r.Upstream.GetResourceVersion())) {
 		return 0, nil
 	}
 	up, err := r.API.Latest(ctx, r.UpstreamTarget(r.Ref))
@@ -35,7 +36,8 @@ func (r *reconciliation) ensureLatest(ctx context.Context, d *operator.Decision)
 		return startOverAfter, nil
 	case err != nil:
 		return 0, err
-	case memory.Newer(r.Upstream.GetResourceVersion(), up.GetResourceVersion()): // the cluster was set back: the watch is about to notice
+	case memory.Newer(r.Upstream.GetResourceVersion(), up.GetResourceVersion()):
+		// the cluster was set back: the watch is about to notice
 		return startOverAfter, nil
 	case r.isWatched(r.Upstream) && !r.isWatched(up): // the watch is about to say so
 		return startOverAfter, nil
@@ -46,7 +48,8 @@ func (r *reconciliation) ensureLatest(ctx context.Context, d *operator.Decision)
 	if up.GetResourceVersion() == r.Upstream.GetResourceVersion() {
 		return 0, nil
 	}
-	r.Log.Info("the watch lags: using a newer version of the upstream, which another process may have acted on", "upstream", r.Ref.String())
+	r.Log.Info("the watch lags: using a newer version of the upstream, which another process may have acted on",
+		"upstream", r.Ref.String())
 	r.Memory.WroteUpstream(write.WithoutManagedFields(up), false)
 	return time.Millisecond, nil
 }

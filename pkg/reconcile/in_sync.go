@@ -19,7 +19,8 @@ func (r *reconciliation) noteCountedInSync(ctx context.Context, d operator.Decis
 	if r.Shards != nil || !r.onlyEventsMatter() || !isInSync(d) {
 		return
 	}
-	report := r.Pipeline.Report(ctx, r.Upstream, r.InputsRead(), r.Memory.Desired(), r.Results(d), nil, r.Unrecorded(), metav1.NewTime(r.Began))
+	report := r.Pipeline.Report(ctx, r.Upstream, r.InputsRead(), r.Memory.Desired(), r.Results(d), nil,
+		r.Unrecorded(), metav1.NewTime(r.Began))
 	if report.Status != nil && len(report.Dropped) == 0 && !report.TookTooLong && !r.NeedsWrite(report) {
 		r.noteInSync(ctx, d, report.Verdict, r.Next(d))
 	}
@@ -27,7 +28,9 @@ func (r *reconciliation) noteCountedInSync(ctx context.Context, d operator.Decis
 
 // noteInSync notes whether there is nothing to do for the upstream until a watch shows another state of it, of its
 // objects or of its inputs: every object is as it should be, the status says so, and nothing is due later.
-func (r *reconciliation) noteInSync(ctx context.Context, d operator.Decision, verdict status.Verdict, after time.Duration) {
+func (r *reconciliation) noteInSync(
+	ctx context.Context, d operator.Decision, verdict status.Verdict, after time.Duration,
+) {
 	if after > 0 || ctx.Err() != nil || r.NoSlot || !r.onlyEventsMatter() || !isInSync(d) {
 		return
 	}
@@ -39,7 +42,8 @@ func (r *reconciliation) noteInSync(ctx context.Context, d operator.Decision, ve
 func (r *reconciliation) onlyEventsMatter() bool {
 	p := r.Pipeline
 	return r.Selected && !p.HasRows() && !p.OnlyDeletes && p.Before == nil &&
-		!report.Any(r.Memory.Notes.Get().Refused.Fields) && len(r.Memory.Desired().Invalid) == 0 && len(r.Unseen) == 0 && r.TrustedUntil.IsZero()
+		!report.Any(r.Memory.Notes.Get().Refused.Fields) && len(r.Memory.Desired().Invalid) == 0 &&
+		len(r.Unseen) == 0 && r.TrustedUntil.IsZero()
 }
 
 // isInSync reports whether all objects are in sync, or not wanted and not there, and nothing else is to be done, now or

@@ -81,7 +81,9 @@ func (r *reconciliation) predecessorRenders() bool {
 		}
 	}
 	recorded := r.Recorded()
-	return len(recorded) > 0 && !slices.ContainsFunc(recorded, func(rec status.Recorded) bool { return rec.State == string(operator.StateRenderFailed) })
+	return len(recorded) > 0 && !slices.ContainsFunc(recorded, func(rec status.Recorded) bool {
+		return rec.State == string(operator.StateRenderFailed)
+	})
 }
 
 // matchDownstreams has, for each downstream of the pipeline before, what it has become in another one.

@@ -13,7 +13,8 @@ import (
 // Reconcile reconciles one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns
 // after how long to reconcile again; zero means at the next event.
 func (r *Reconciler) Reconcile(ctx context.Context, ref operator.Ref) time.Duration {
-	orphans := before.Orphans{Pipeline: r.Pipeline, Cache: r.Cache, Client: r.Client, Log: r.Log, ReadUpstream: r.ReadUpstream, EnterShard: r.enterShardOf}
+	orphans := before.Orphans{Pipeline: r.Pipeline, Cache: r.Cache, Client: r.Client, Log: r.Log,
+		ReadUpstream: r.ReadUpstream, EnterShard: r.enterShardOf}
 	if err := orphans.Release(ctx, ref); err != nil {
 		return r.readFailed(ref, err)
 	}

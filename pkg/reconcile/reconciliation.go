@@ -34,16 +34,21 @@ func (r *Reconciler) newReconciliation(ref operator.Ref, up *unstructured.Unstru
 		r.Cascades.Forget(rec.UID)
 	}
 	key := ref
-	if at := (operator.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}); at == ref { // it shares the memory of the cached upstream
+	// it shares the memory of the cached upstream
+	if at := (operator.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}); at == ref {
 		key = at
 	}
-	sources := observe.Sources{Pipeline: r.Pipeline, Cache: r.Cache, Removals: &r.memory.Removals, Cascades: &r.Cascades, Readers: &r.readers}
-	st := &observe.State{Sources: sources, Ref: ref, Upstream: up, Memory: r.memory.Recall(key, up.GetUID()), Began: r.now()}
-	session := attempt.Session{Slots: r.Slots, Client: r.Client, Kinds: r.Kinds, Awaited: &r.awaited, Token: r.Token, Observer: r.Observer}
+	sources := observe.Sources{Pipeline: r.Pipeline, Cache: r.Cache, Removals: &r.memory.Removals,
+		Cascades: &r.Cascades, Readers: &r.readers}
+	st := &observe.State{Sources: sources, Ref: ref, Upstream: up,
+		Memory: r.memory.Recall(key, up.GetUID()), Began: r.now()}
+	session := attempt.Session{Slots: r.Slots, Client: r.Client, Kinds: r.Kinds, Awaited: &r.awaited,
+		Token: r.Token, Observer: r.Observer}
 	if r.Shards != nil {
 		session.ShardOf = r.Shards.Of
 	}
-	l := &reconciliation{Reconciler: r, Attempt: attempt.New(session, write.Session{Operator: r.Operator, Host: r.Host, Unstorable: &r.unstorable}, st, r.isCounting())}
+	l := &reconciliation{Reconciler: r, Attempt: attempt.New(session,
+		write.Session{Operator: r.Operator, Host: r.Host, Unstorable: &r.unstorable}, st, r.isCounting())}
 	l.EnsureLatest = func(ctx context.Context) (time.Duration, error) { return l.ensureLatest(ctx, &operator.Decision{}) }
 	l.BeforeFinalizer = func() { r.lostUpstreams.NoteFinalizer(up.GetUID(), st.Began) }
 	l.PredecessorBaseline = l.predecessorBaseline
@@ -54,7 +59,8 @@ func (r *Reconciler) newReconciliation(ref operator.Ref, up *unstructured.Unstru
 
 // hasNothing reports whether there is nothing to undo for an upstream that is not selected.
 func (r *reconciliation) hasNothing() bool {
-	return !r.HasFinalizer() && len(r.Owned()) == 0 && len(r.Memory.Notes.Get().Unconfirmed) == 0 && !report.SaysItIsKept(r.Pipeline.Settings, r.Upstream)
+	return !r.HasFinalizer() && len(r.Owned()) == 0 && len(r.Memory.Notes.Get().Unconfirmed) == 0 &&
+		!report.SaysItIsKept(r.Pipeline.Settings, r.Upstream)
 }
 
 // forgetGone is forget for an upstream that does not exist.
@@ -88,6 +94,7 @@ func (r *reconciliation) isWatched(obj *unstructured.Unstructured) bool {
 func (r *Reconciler) readFailed(ref operator.Ref, err error) time.Duration {
 	f := apply.Classify(err)
 	counters.Failure(r.Name, "", f.Reason)
-	events.LogAt(r.Log, f)("reading the upstream failed, will retry", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
+	events.LogAt(r.Log, f)("reading the upstream failed, will retry", "upstream", ref.String(), "reason",
+		f.Reason, "message", f.Message)
 	return r.memory.Missed(ref).Fail(memory.SpacingOf(r.Pipeline.Config.Retry), f.RetryAfter, canonical.Sum{}, r.now())
 }

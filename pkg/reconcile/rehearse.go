@@ -36,7 +36,8 @@ func (r *Reconciler) Rehearse(ctx context.Context, ref operator.Ref) time.Durati
 	_, d := l.FirstDecision(ctx)
 	results := l.Results(d)
 	r.tally().States(l.Memory, statesOf(results))
-	report := r.Pipeline.Report(ctx, l.Upstream, l.InputsRead(), l.Memory.Desired(), results, d.Leftovers, l.Unrecorded(), metav1.NewTime(l.Began))
+	report := r.Pipeline.Report(ctx, l.Upstream, l.InputsRead(), l.Memory.Desired(), results, d.Leftovers,
+		l.Unrecorded(), metav1.NewTime(l.Began))
 	r.tally().Verdict(l.Memory, report.Verdict)
 	return 0
 }

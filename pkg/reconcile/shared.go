@@ -16,7 +16,8 @@ func (r *Reconciler) reportShared(object types.UID, upstream string) {
 	if !r.shared.Note(r.Name, object, upstream) {
 		return
 	}
-	note := "objects with this operator's field manager and labels belong to upstreams that it does not watch; they are left alone: " + whyShared +
+	note := "objects with this operator's field manager and labels belong to upstreams that it does not watch; they " +
+		"are left alone: " + whyShared +
 		"; give each process its own conventions"
 	logging.Warn(r.Log, note, "upstream", upstream, "fieldManager", r.Pipeline.Config.Conventions.FieldManager)
 	r.Host.ReportShared(note, upstream)

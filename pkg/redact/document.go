@@ -7,7 +7,8 @@ const Masked = "(masked)"
 
 // plainMetadata are the metadata fields that never contain values. Annotations are not among them: kubectl copies whole
 // objects there.
-var plainMetadata = []string{"name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp", "ownerReferences",
+var plainMetadata = []string{"name", "namespace", "uid", "generation", "creationTimestamp",
+	"deletionTimestamp", "ownerReferences",
 	"finalizers"}
 
 // HoldsValues reports whether the field at a path, in a Secret or an object rendered from one, can be or contain a

@@ -100,7 +100,8 @@ func (s *redactedError) Unwrap() error    { return s.err }
 type Words map[string]bool
 
 // ownWords are fields that every object has.
-const ownWords = "apiVersion kind metadata name namespace labels annotations ownerReferences finalizers uid resourceVersion spec data " +
+const ownWords = "apiVersion kind metadata name namespace labels annotations ownerReferences finalizers uid " +
+	"resourceVersion spec data " +
 	"stringData"
 
 // NewWords returns the words in the texts of a config, and the fields that every object has.

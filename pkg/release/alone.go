@@ -91,7 +91,8 @@ func (a *Alone) discard(ctx context.Context, cfg *rest.Config, w io.Writer) erro
 	case apierrors.IsConflict(err):
 		fmt.Fprintf(w, "Lease %s/%s is kept: it was just taken\n", a.Namespace, a.Lease)
 	case err != nil && !apierrors.IsNotFound(err):
-		return fmt.Errorf("deleting Lease %s/%s, which nobody needs any more: %s", a.Namespace, a.Lease, apply.Classify(err).Message)
+		return fmt.Errorf("deleting Lease %s/%s, which nobody needs any more: %s", a.Namespace, a.Lease,
+			apply.Classify(err).Message)
 	}
 	return nil
 }

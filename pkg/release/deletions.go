@@ -13,7 +13,8 @@ import (
 // upstream that is being deleted. Until then, the operator is needed. It writes nothing; what else fails, the release
 // reports.
 func (r *Releaser) CheckDeletions(ctx context.Context, files []*load.File, namespace string) error {
-	dry := &Releaser{Client: r.Client, Kinds: r.Kinds, Out: io.Discard, DryRun: true, Here: true, SkipsBefore: r.SkipsBefore}
+	dry := &Releaser{Client: r.Client, Kinds: r.Kinds, Out: io.Discard, DryRun: true,
+		Here: true, SkipsBefore: r.SkipsBefore}
 	for _, f := range files {
 		if Awaits(f) == "" {
 			continue

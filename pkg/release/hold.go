@@ -27,10 +27,12 @@ func newHold(cfg *rest.Config, namespace, name string, w io.Writer) (*hold, erro
 	h := &hold{lease: namespace + "/" + name}
 	var err error
 	h.Election, err = leadership.New(cfg, leadership.Options{
-		Namespace: namespace, Name: name, Timings: leadership.DefaultTimings(), Role: "release", Once: true, Log: logr.Discard(),
+		Namespace: namespace, Name: name, Timings: leadership.DefaultTimings(), Role: "release",
+		Once: true, Log: logr.Discard(),
 		Waiting: func(holder string, lasts time.Duration) {
 			h.holder = holder
-			fmt.Fprintf(w, "waiting until %s releases Lease %s, or has not renewed it for %.0fs\n", holder, h.lease, lasts.Seconds())
+			fmt.Fprintf(w, "waiting until %s releases Lease %s, or has not renewed it for %.0fs\n",
+				holder, h.lease, lasts.Seconds())
 		},
 	})
 	if err != nil {

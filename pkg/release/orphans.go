@@ -51,7 +51,8 @@ func (r *Releaser) orphans(ctx context.Context, f *load.File, client *apply.Clie
 			}
 			done[place{gvk, ns}] = true
 			if err := one.keep(ctx, f, ns, all); apierrors.IsForbidden(err) {
-				fmt.Fprintf(r.Out, "note: %s with deletionPolicy: Orphan cannot be listed or changed: those with an owner reference are deleted with "+
+				fmt.Fprintf(r.Out, "note: %s with deletionPolicy: Orphan cannot be listed or changed: those with an owner "+
+					"reference are deleted with "+
 					"their upstream\n", kind.GVR.GroupResource())
 			} else if err != nil {
 				return err
@@ -72,7 +73,9 @@ func namespacesOf(d *config.Downstream, kind *kinds.Kind, watched []string) (lis
 	case slices.Contains(watched, ""):
 		return d.TargetNamespaces.Names
 	}
-	return slices.DeleteFunc(slices.Clone(watched), func(ns string) bool { return !slices.Contains(d.TargetNamespaces.Names, ns) })
+	return slices.DeleteFunc(slices.Clone(watched), func(ns string) bool {
+		return !slices.Contains(d.TargetNamespaces.Names, ns)
+	})
 }
 
 // keep takes the references to upstreams off the operator's objects in a namespace; of a mixed kind it only names them.
@@ -93,7 +96,8 @@ func (r *release) keep(ctx context.Context, f *load.File, namespace string, all 
 			target, owner := apply.Target{GVR: r.gvr, Namespace: u.GetNamespace(), Name: u.GetName()}, u.GetOwnerReferences()[at]
 			switch {
 			case !all:
-				fmt.Fprintf(r.Out, "note: %s: owner reference to %s %s stays, so it is deleted with it: if its deletionPolicy is Orphan, "+
+				fmt.Fprintf(r.Out, "note: %s: owner reference to %s %s stays, so it is deleted with it: if its deletionPolicy "+
+					"is Orphan, "+
 					"remove the reference first\n", target, owner.Kind, owner.Name)
 				continue
 			case r.DryRun:

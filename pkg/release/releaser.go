@@ -87,7 +87,9 @@ func (r *Releaser) Operator(ctx context.Context, f *load.File, namespace string)
 }
 
 // upstreams releases those in some namespaces.
-func (r *Releaser) upstreams(ctx context.Context, f *load.File, client *apply.Client, kind *kinds.Kind, namespaces []string) error {
+func (r *Releaser) upstreams(
+	ctx context.Context, f *load.File, client *apply.Client, kind *kinds.Kind, namespaces []string,
+) error {
 	finalizers := f.Conventions.Finalizers()
 	one := &release{Releaser: r, gvr: kind.GVR, finalizers: finalizers, client: client, count: &r.Done}
 	var errs []error
@@ -144,7 +146,9 @@ func (r *release) namespace(ctx context.Context, namespace string) error {
 
 // one releases one upstream, reading it again where it changes meanwhile, or may have while a write was held back.
 func (r *release) one(ctx context.Context, u *unstructured.Unstructured) error {
-	bears := slices.DeleteFunc(slices.Clone(r.finalizers), func(name string) bool { return !slices.Contains(u.GetFinalizers(), name) })
+	bears := slices.DeleteFunc(slices.Clone(r.finalizers), func(name string) bool {
+		return !slices.Contains(u.GetFinalizers(), name)
+	})
 	if len(bears) == 0 || r.of != nil && !r.of(u) {
 		return nil
 	}

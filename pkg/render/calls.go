@@ -54,7 +54,9 @@ func (c *compiler) templateName(pos parse.Pos, name string) {
 	}
 	fix := "write {{ define }} for it in this template or in helpers"
 	known := slices.Concat(values.SortedKeys(c.Trees), values.SortedKeys(c.helpers))
-	if near := spelling.Closest(name, slices.DeleteFunc(known, func(n string) bool { return n == parsing.Main })); near != "" {
+	if near := spelling.Closest(name, slices.DeleteFunc(known, func(n string) bool {
+		return n == parsing.Main
+	})); near != "" {
 		fix = "did you mean " + near + "?"
 	}
 	c.errorf(pos, fix, "unknown template %q", name)
@@ -67,9 +69,11 @@ func (c *compiler) arguments(pos parse.Pos, name string, given int) {
 	case given < least && name == "default":
 		c.errorf(pos, "write `.spec.field | default VALUE`", "default has no value to fall back to")
 	case given < least:
-		c.errorf(pos, "the value before | is the last of them", "%s takes %s and is given %d", name, counted(least, most), given)
+		c.errorf(pos, "the value before | is the last of them", "%s takes %s and is given %d", name,
+			counted(least, most), given)
 	case given > most:
-		c.errorf(pos, "put a call that is an argument in parentheses", "%s takes %s and is given %d", name, counted(least, most), given)
+		c.errorf(pos, "put a call that is an argument in parentheses", "%s takes %s and is given %d", name,
+			counted(least, most), given)
 	}
 }
 

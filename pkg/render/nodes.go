@@ -22,5 +22,6 @@ func discardOutput(p *parse.PipeNode) *parse.PipeNode {
 
 // discardCall returns an action that calls a function and prints nothing.
 func discardCall(name string, pos parse.Pos) *parse.ActionNode {
-	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: pos, Pipe: discardOutput(pipeNode(pos, commandNode(pos, identNode(name, pos))))}
+	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: pos,
+		Pipe: discardOutput(pipeNode(pos, commandNode(pos, identNode(name, pos))))}
 }

@@ -37,7 +37,8 @@ func (c *compiler) hole(n *parse.ActionNode) {
 	if omit && c.asText {
 		c.errorf(n.Pos, "write `| default \"\"`", "omitempty removes a value, an item or a key; a text has none")
 	}
-	isInclude := m == program.ModePlain && !omit && parsing.Function(source[0]) == "include" && len(source) == 1 && len(source[0].Args) > 1
+	isInclude := m == program.ModePlain && !omit && parsing.Function(source[0]) == "include" &&
+		len(source) == 1 && len(source[0].Args) > 1
 	id, s := c.newSite(n.Pos, pipeText(source))
 	s.Hole = !isInclude // the text of an include has its own holes
 	s.Mode, s.Omit = m, omit

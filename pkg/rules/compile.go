@@ -112,7 +112,8 @@ func checkResult(t *cel.Type, wants resultKind) *CompileError {
 		if k := t.Kind(); k == types.ListKind || k == types.MapKind || k == types.DynKind {
 			return nil
 		}
-		problem := &CompileError{Line: 1, Column: 1, Problem: "the result is " + article(typeText(t)) + ", not a list or a map"}
+		problem := &CompileError{Line: 1, Column: 1, Problem: "the result is " +
+			article(typeText(t)) + ", not a list or a map"}
 		if IsOptional(t) {
 			problem.Fix = "give a default for a missing field: ….orValue([])"
 		}
@@ -143,7 +144,8 @@ func checkResult(t *cel.Type, wants resultKind) *CompileError {
 // isScalar reports whether string() converts values of a type.
 func isScalar(t *cel.Type) bool {
 	switch t.Kind() {
-	case types.BoolKind, types.IntKind, types.UintKind, types.DoubleKind, types.BytesKind, types.TimestampKind, types.DurationKind:
+	case types.BoolKind, types.IntKind, types.UintKind, types.DoubleKind, types.BytesKind,
+		types.TimestampKind, types.DurationKind:
 		return true
 	}
 	return false

@@ -70,7 +70,8 @@ func (e *EvalError) Redacted() string {
 // safeProblems are prefixes of problems that quote no value; the text after them may be a value.
 var safeProblems = []string{noSuchKey, "no such overload", "no such attribute", "no such field", "index out of bounds",
 	"divide by zero", "division by zero",
-	"modulus by zero", "integer overflow", "unsigned integer overflow", "return error for overflow", "range error", "type conversion error",
+	"modulus by zero", "integer overflow", "unsigned integer overflow", "return error for overflow",
+	"range error", "type conversion error",
 	"invalid argument", "duplicate key", "optional.none() dereference"}
 
 // problemWithoutValues returns the problem without values.

@@ -71,7 +71,8 @@ func (s *scope) nodeOf(tree *ast.AST, e ast.Expr) *schema.Node {
 		}
 	case ast.ComprehensionKind: // only the macro filter returns a list or map of the items that it iterates over
 		c := e.AsComprehension()
-		if over, item := tree.GetType(c.IterRange().ID()), tree.GetType(e.ID()); item.Kind() == types.ListKind && over.IsExactType(item) {
+		if over, item := tree.GetType(c.IterRange().ID()), tree.GetType(e.ID()); item.Kind() == types.ListKind &&
+			over.IsExactType(item) {
 			return s.nodeOf(tree, c.IterRange())
 		}
 	}

@@ -26,7 +26,8 @@ func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *Compil
 		return at != nil && at.Kind() == ast.IdentKind && at.AsIdent() == "oldSelf"
 	}
 	first := errs[max(0, slices.IndexFunc(errs, usesOldSelf))]
-	problem := &CompileError{Line: first.Location.Line(), Column: first.Location.Column() + 1, Problem: Readable(first.Message)}
+	problem := &CompileError{Line: first.Location.Line(), Column: first.Location.Column() + 1,
+		Problem: Readable(first.Message)}
 	at := nodes[first.ExprID]
 	switch {
 	case at == nil:
@@ -119,7 +120,8 @@ func (s *scope) unknownVariable(problem *CompileError, name, expr string) {
 var plainText = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(-[A-Za-z0-9]+)*$`)
 
 // fieldsOfAll are fields at the root of any object: an expression that begins with one lacks its variable.
-var fieldsOfAll = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "spec": true, "status": true, "data": true}
+var fieldsOfAll = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "spec": true,
+	"status": true, "data": true}
 
 // unknownField describes a field that the object does not have. It does not change the problem if the field is not the
 // cause.
@@ -175,7 +177,8 @@ func further(place, step string) string {
 func placeOfVariable(tree *ast.AST, name string) string {
 	var ranges []ast.Expr
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		if e.Kind() == ast.ComprehensionKind && (e.AsComprehension().IterVar() == name || e.AsComprehension().IterVar2() == name) {
+		if e.Kind() == ast.ComprehensionKind && (e.AsComprehension().IterVar() == name ||
+			e.AsComprehension().IterVar2() == name) {
 			ranges = append(ranges, e.AsComprehension().IterRange())
 		}
 	}))
@@ -232,14 +235,17 @@ func (s *scope) badCall(problem *CompileError, call ast.CallExpr) {
 }
 
 // celNames are CEL's functions by their names in other languages, if the spelling is not similar.
-var celNames = map[string]string{"len": "size", "length": "size", "count": "size", "regexMatch": "matches", "hasPrefix": "startsWith",
-	"hasSuffix": "endsWith", "includes": "contains", "toLower": "lowerAscii", "lower": "lowerAscii", "toUpper": "upperAscii",
+var celNames = map[string]string{"len": "size", "length": "size", "count": "size",
+	"regexMatch": "matches", "hasPrefix": "startsWith",
+	"hasSuffix": "endsWith", "includes": "contains", "toLower": "lowerAscii",
+	"lower": "lowerAscii", "toUpper": "upperAscii",
 	"upper": "upperAscii"}
 
 // badPattern describes an invalid regular expression. It does not change the problem if the expression is valid.
 func badPattern(problem *CompileError, pattern string) {
 	if _, err := regexp.Compile(pattern); err != nil {
-		problem.Problem = fmt.Sprintf("%q is not a regular expression: %s", pattern, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		problem.Problem = fmt.Sprintf("%q is not a regular expression: %s", pattern,
+			strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
 }
 

@@ -162,11 +162,13 @@ func (p *Program) explain(err error) *EvalError {
 	case errors.Is(err, ErrTime): // of a variable
 		failure.Cause, failure.Problem = CauseCost, tooLong
 	case errors.As(err, &canceled) && canceled.Cause == interpreter.CostLimitExceeded:
-		failure.Cause, failure.Problem = CauseCost, fmt.Sprintf("it costs more than the limit of %d: make it look at less", CostPerCall)
+		failure.Cause, failure.Problem = CauseCost,
+			fmt.Sprintf("it costs more than the limit of %d: make it look at less", CostPerCall)
 	case errors.As(err, &canceled):
 		failure.Cause, failure.Problem = CauseInterrupted, "interrupted"
 	case errors.Is(err, cost.ErrTooExpensive):
-		failure.Cause, failure.Problem = CauseCost, fmt.Sprintf("it costs more than the limit of %d: make it look at less", CostPerCall)
+		failure.Cause, failure.Problem = CauseCost,
+			fmt.Sprintf("it costs more than the limit of %d: make it look at less", CostPerCall)
 	case errors.Is(err, errNoSuchOverload):
 		failure.Problem = "no such overload: an operator or function was given values of types that it does not take"
 	}

@@ -45,7 +45,8 @@ func Prune(obj map[string]any, paths [][]string) map[string]any {
 
 // findReads walks a checked expression.
 func findReads(checked *ast.AST, s *scope) map[string]readSet {
-	w := &readWalker{checked: checked, found: map[string][][]string{}, shadow: map[string][]*chain{}, lists: s.inputLists, several: s.several}
+	w := &readWalker{checked: checked, found: map[string][][]string{}, shadow: map[string][]*chain{},
+		lists: s.inputLists, several: s.several}
 	w.walk(checked.Expr())
 	variables := s.variables()
 	reads := make(map[string]readSet, len(variables))
@@ -63,7 +64,8 @@ func minimal(paths [][]string) readSet {
 		if len(path) == 0 {
 			return readSet{whole: true}
 		}
-		if n := len(r.paths); n > 0 && len(r.paths[n-1]) <= len(path) && slices.Equal(r.paths[n-1], path[:len(r.paths[n-1])]) {
+		if n := len(r.paths); n > 0 && len(r.paths[n-1]) <= len(path) &&
+			slices.Equal(r.paths[n-1], path[:len(r.paths[n-1])]) {
 			continue
 		}
 		r.paths = append(r.paths, path)

@@ -23,7 +23,8 @@ func (w *readWalker) isList(c chain) bool {
 // the list reads. For any other expression it returns nil and walks nothing.
 func (w *readWalker) objects(e ast.Expr) *chain {
 	if list, ok := w.chain(e); ok && w.isList(list) {
-		w.found[varInputs] = append(w.found[varInputs], append(slices.Clip(list.path), "metadata", "name")) // every list has it
+		// every list has it
+		w.found[varInputs] = append(w.found[varInputs], append(slices.Clip(list.path), "metadata", "name"))
 		list.object = true
 		return &list
 	}
@@ -77,7 +78,8 @@ func filterOf(c ast.ComprehensionExpr) (ast.Expr, bool) {
 		return nil, false
 	}
 	args := step.AsCall().Args()
-	if args[1].Kind() != ast.CallKind || args[1].AsCall().FunctionName() != operators.Add || !isIdent(args[2], c.AccuVar()) {
+	if args[1].Kind() != ast.CallKind || args[1].AsCall().FunctionName() != operators.Add ||
+		!isIdent(args[2], c.AccuVar()) {
 		return nil, false
 	}
 	sum := args[1].AsCall().Args()

@@ -103,9 +103,11 @@ func (c *validationCompiler) checkMessage(rule string) {
 	case strings.ContainsAny(trimmed, "\n\r"):
 		c.fail(fieldMessage, &ValueError{"it has line breaks", "write it on one line"})
 	case len(given) > maxMessage:
-		c.fail(fieldMessage, &ValueError{fmt.Sprintf("it has %d bytes", len(given)), fmt.Sprintf("at most %d are allowed", maxMessage)})
+		c.fail(fieldMessage, &ValueError{fmt.Sprintf("it has %d bytes", len(given)),
+			fmt.Sprintf("at most %d are allowed", maxMessage)})
 	case trimmed == "" && strings.ContainsAny(rule, "\n\r"):
-		c.fail(fieldMessage, &ValueError{"it is missing, and the rule, which would be used instead, has line breaks", "write a message"})
+		c.fail(fieldMessage, &ValueError{"it is missing, and the rule, which would be used instead, has line breaks",
+			"write a message"})
 	}
 }
 
@@ -152,7 +154,8 @@ func pathText(n *schema.Node, path fieldpath.Path) (string, *ValueError) {
 	var text *field.Path
 	for i, step := range path {
 		if step.Kind != fieldpath.FieldStep {
-			return "", &ValueError{fmt.Sprintf("%s selects from a list", step), "name fields and keys of maps only, as in a CRD's fieldPath"}
+			return "", &ValueError{fmt.Sprintf("%s selects from a list", step),
+				"name fields and keys of maps only, as in a CRD's fieldPath"}
 		}
 		switch {
 		case n.Dyn && strings.ContainsAny(step.Field, "./"):

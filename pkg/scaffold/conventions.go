@@ -47,7 +47,8 @@ func FindConventions(dir string) (*Conventions, error) {
 			return nil, fmt.Errorf("reading the shared conventions: %s: %s", path, oneLine(err.Error()))
 		}
 		if found.APIVersion == config.APIVersion && found.Kind == config.ConventionsKind {
-			return &Conventions{File: filepath.ToSlash(file), Found: true, Domain: domainOf(found.Conventions), has: found.Conventions}, nil
+			return &Conventions{File: filepath.ToSlash(file), Found: true, Domain: domainOf(found.Conventions),
+				has: found.Conventions}, nil
 		}
 	}
 	return &Conventions{File: conventionsName}, nil
@@ -118,7 +119,8 @@ func (s *Conventions) own(name string, finalizes bool) string {
 // marks are the labels and annotations that the conventions put on each object.
 func (s *Conventions) marks() (labels, annotations []string) {
 	labels = append(slices.Collect(maps.Keys(s.has.Labels)), s.has.Hash.Label, s.Domain+"/managed-by")
-	annotations = append(slices.Collect(maps.Keys(s.has.Annotations)), s.has.Hash.Annotation, s.has.Owner.Annotation, s.Domain+"/spec-hash",
+	annotations = append(slices.Collect(maps.Keys(s.has.Annotations)), s.has.Hash.Annotation,
+		s.has.Owner.Annotation, s.Domain+"/spec-hash",
 		s.Domain+"/owner", s.Domain+"/downstream")
 	if s.has.DownstreamName != nil {
 		annotations = append(annotations, s.has.DownstreamName.Annotation)

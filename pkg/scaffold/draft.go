@@ -69,7 +69,8 @@ func (m *Manifests) Draft(o Options) (*Draft, error) {
 		return nil, err
 	}
 	if len(d.holes) == 0 {
-		d.note("nothing but the name differs from one %s to the next: make holes of the values that should differ, such as %s",
+		d.note("nothing but the name differs from one %s to the next: make holes of the values that should differ, such "+
+			"as %s",
 			u.kind.Kind, suggest(m.list))
 	}
 	d.Notes = append(d.Notes, advise(m.list, u.kind.Kind)...)
@@ -105,7 +106,8 @@ func (d *Draft) makeSample() {
 		}
 	}
 	apiVersion, kind := u.kind.ToAPIVersionAndKind()
-	d.sample = map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": d.Name}, "spec": spec}
+	d.sample = map[string]any{"apiVersion": apiVersion, "kind": kind,
+		"metadata": map[string]any{"name": d.Name}, "spec": spec}
 }
 
 // makeTemplates puts expressions into the manifests.

@@ -30,12 +30,14 @@ func (d *Draft) generatePasswords() {
 					continue
 				}
 				if d.occursElsewhere(text, field == "data") {
-					d.note("%s of downstream %s is a password that other values contain, too, so it is not generated", path, s.downstream)
+					d.note("%s of downstream %s is a password that other values contain, too, so it is not generated", path,
+						s.downstream)
 					continue
 				}
 				s.drop(field, key)
 				s.generated = append(s.generated, path.String())
-				d.note("%s of downstream %s is a password: each %s gets a random one, which nobody but the API server knows", path, s.downstream,
+				d.note("%s of downstream %s is a password: each %s gets a random one, which nobody but the API server knows", path,
+					s.downstream,
 					d.operator.upstream.kind.Kind)
 			}
 			if rest, ok := s.value[field].(map[string]any); ok && len(rest) == 0 {

@@ -43,7 +43,8 @@ func parseHole(text string) (downstream string, path fieldpath.Path, field []str
 	field = strings.Split(right, ".")
 	for _, name := range field {
 		if !fieldName.MatchString(name) {
-			return "", nil, nil, requestf("--hole %q: %q is not a field: write letters and digits, parts separated by dots", text, right)
+			return "", nil, nil, requestf("--hole %q: %q is not a field: write letters and digits, parts separated by dots",
+				text, right)
 		}
 	}
 	return downstream, path, field, nil
@@ -77,9 +78,11 @@ func findHole(manifests []*source, text string) (*hole, error) {
 		for _, h := range found {
 			in = append(in, h.source.downstream)
 		}
-		return nil, requestf("--hole %q is in %s: write one of them before it, %s:%s", text, strings.Join(in, " and in "), in[0], text)
+		return nil, requestf("--hole %q is in %s: write one of them before it, %s:%s", text,
+			strings.Join(in, " and in "), in[0], text)
 	case len(lost) == 0:
-		return nil, requestf("--hole %q: unknown downstream %s: valid downstreams are %s", text, name, strings.Join(names, ", "))
+		return nil, requestf("--hole %q: unknown downstream %s: valid downstreams are %s", text,
+			name, strings.Join(names, ", "))
 	}
 	return nil, requestf("--hole %q is in no manifest: %s", text, strings.Join(lost, "; "))
 }
@@ -172,7 +175,8 @@ func agree(holes []*hole) error {
 		for _, other := range holes[:i] {
 			same := strings.Join(h.field, ".") == strings.Join(other.field, ".")
 			if same && !reflect.DeepEqual(h.value, other.value) {
-				return requestf("field %s would be %s by %s of %s, and %s by %s of %s: give them fields of their own", strings.Join(h.field, "."),
+				return requestf("field %s would be %s by %s of %s, and %s by %s of %s: give them fields of their own",
+					strings.Join(h.field, "."),
 					literal(other.value), other.path, other.source.downstream, literal(h.value), h.path, h.source.downstream)
 			}
 		}

@@ -48,7 +48,8 @@ func (m *Manifests) resolveNamespace(one *source, source kinds.Source) error {
 	}
 	switch {
 	case !upstream.namespaced && one.namespaced && one.namespace == "":
-		return fmt.Errorf("%s: it names no namespace, and %s is cluster-scoped: add metadata.namespace", one.where, upstream.kind.Kind)
+		return fmt.Errorf("%s: it names no namespace, and %s is cluster-scoped: add metadata.namespace",
+			one.where, upstream.kind.Kind)
 	case !upstream.namespaced && one.namespaced:
 		one.setNamespace()
 	case one.namespaced && one.namespace != "" && one.namespace != "default":
@@ -67,7 +68,8 @@ func (m *Manifests) distinct() error {
 		}
 		id := strings.Join([]string{one.kind.GroupKind().String(), namespace, one.name}, "/")
 		if other, twice := first[id]; twice {
-			return fmt.Errorf("%s: %s %s is in %s too, and of one %s follows one of them: rename it, or make the kind cluster-scoped for objects "+
+			return fmt.Errorf("%s: %s %s is in %s too, and of one %s follows one of them: rename it, or make the kind "+
+				"cluster-scoped for objects "+
 				"in several namespaces",
 				one.where, one.kind.Kind, one.name, other.where, m.upstream.kind.Kind)
 		}

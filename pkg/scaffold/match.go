@@ -44,7 +44,8 @@ func (u *Upstream) match(manifests []*source, holes []*hole) (more []*hole, note
 			for _, h := range fit {
 				places = append(places, h.source.downstream+":"+h.path.String()+"="+name)
 			}
-			notes = append(notes, fmt.Sprintf("field %s of %s fits several places: add --hole with one or more of %s", name, u.kind.Kind,
+			notes = append(notes, fmt.Sprintf("field %s of %s fits several places: add --hole with one or more of %s", name,
+				u.kind.Kind,
 				strings.Join(places, ", ")))
 		}
 	}

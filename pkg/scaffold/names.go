@@ -165,24 +165,28 @@ func advise(manifests []*source, kind string) []string {
 		apart := s.bound[mapEntry(metadata, "namespace")] // each custom resource has a namespace of its own
 		if !apart && !s.bound[mapEntry(metadata, "name")] {
 			notes = append(notes,
-				fmt.Sprintf("downstream %s is called %s for every %s, and of two the second would be in conflict: write {{ .metadata.name }} into "+
+				fmt.Sprintf("downstream %s is called %s for every %s, and of two the second would be in conflict: write {{ "+
+					".metadata.name }} into "+
 					"its name",
 					s.downstream, s.name, kind))
 		}
 		selector := selectorOf(s)
 		if !apart && len(selector) > 0 && !slices.ContainsFunc(selector, func(p pair) bool { return s.bound[p.value] }) {
 			notes = append(notes,
-				fmt.Sprintf("downstream %s selects %s: %s for every %s: write {{ .metadata.name }} there and in the labels that it selects, or name "+
+				fmt.Sprintf("downstream %s selects %s: %s for every %s: write {{ .metadata.name }} there and in the labels that "+
+					"it selects, or name "+
 					"the text with --name",
 					s.downstream, selector[0].key.Value, selector[0].value.Value, kind))
 		}
 		if s.kind.Group == "" && s.kind.Kind == "Secret" && s.holdsData() {
 			notes = append(notes,
-				fmt.Sprintf("downstream %s is a Secret, and its data is now in the config: protect the file like a Secret, or make holes of the data",
+				fmt.Sprintf("downstream %s is a Secret, and its data is now in the config: protect the file like a Secret, or "+
+					"make holes of the data",
 					s.downstream))
 		}
 		if len(s.dropped) > 0 {
-			notes = append(notes, fmt.Sprintf("%s: left out, since it is set by others: %s", s.where, strings.Join(s.dropped, ", ")))
+			notes = append(notes, fmt.Sprintf("%s: left out, since it is set by others: %s", s.where,
+				strings.Join(s.dropped, ", ")))
 		}
 	}
 	return notes

@@ -62,7 +62,8 @@ func newManifest(value map[string]any, root *yaml.Node, where string) (*source, 
 var templated = []string{"name", "labels", "annotations"}
 
 // bookkeeping are the domains of annotations on an object in which kubectl and controllers keep their own state.
-var bookkeeping = []string{"kubectl.kubernetes.io", "deployment.kubernetes.io", "pv.kubernetes.io", "control-plane.alpha.kubernetes.io"}
+var bookkeeping = []string{"kubectl.kubernetes.io", "deployment.kubernetes.io", "pv.kubernetes.io",
+	"control-plane.alpha.kubernetes.io"}
 
 // assigned are the fields that an API server fills in where they are empty, each value for one object alone.
 var assigned = map[string][]string{
@@ -183,7 +184,8 @@ func dropEmpty(n *yaml.Node, value any) {
 func (s *source) setNamespace() {
 	metadata, _ := s.value["metadata"].(map[string]any)
 	metadata["namespace"] = s.namespace
-	key, value := &yaml.Node{Kind: yaml.ScalarNode, Value: "namespace"}, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s.namespace}
+	key, value := &yaml.Node{Kind: yaml.ScalarNode, Value: "namespace"},
+		&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s.namespace}
 	n := mapEntry(s.root, "metadata")
 	n.Content = append(n.Content, key, value)
 }

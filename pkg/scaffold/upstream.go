@@ -51,7 +51,8 @@ func parseKind(text string) (schema.GroupVersionKind, error) {
 	case !versionName.MatchString(gvk.Version):
 		return *gvk, requestf("--kind %q: %q is not a version such as v1 or v1alpha1: %s", text, gvk.Version, like)
 	case len(validation.IsDNS1123Subdomain(gvk.Group)) > 0 || !strings.Contains(gvk.Group, "."):
-		return *gvk, requestf("--kind %q: %q is not a group for your own kinds: use a domain, in small letters and with a dot: %s",
+		return *gvk, requestf(
+			"--kind %q: %q is not a group for your own kinds: use a domain, in small letters and with a dot: %s",
 			text, gvk.Group, like)
 	case builtin.OwnsGroup(gvk.Group):
 		return *gvk, requestf("--kind %q: group %q belongs to Kubernetes: take a domain of your own", text, gvk.Group)
@@ -102,7 +103,8 @@ func definitionIn(documents []manifest.Document) (*Upstream, error) {
 			continue
 		}
 		spec := mapEntry(root, "spec")
-		u := &Upstream{root: root, kind: schema.GroupVersionKind{Group: textAt(spec, "group"), Kind: textAt(mapEntry(spec, "names"), "kind")}}
+		u := &Upstream{root: root, kind: schema.GroupVersionKind{Group: textAt(spec, "group"),
+			Kind: textAt(mapEntry(spec, "names"), "kind")}}
 		if versions := mapEntry(spec, "versions"); versions != nil {
 			for _, v := range versions.Content {
 				if textAt(v, "storage") == "true" {

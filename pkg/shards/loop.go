@@ -118,7 +118,8 @@ func (m *Member) look(ctx context.Context) (moving bool, err error) {
 			break
 		}
 		if err := m.act(ctx, a, group); err != nil && !superseded(err) {
-			m.options.Log.Info("a Lease of the shards could not be written, will retry", "lease", m.describe(a), "error", err.Error())
+			m.options.Log.Info("a Lease of the shards could not be written, will retry", "lease",
+				m.describe(a), "error", err.Error())
 		} else if err != nil && a.verb == take && v.shards[a.shard].suspect() {
 			break // another process tries the suspects
 		}
@@ -136,7 +137,8 @@ func (m *Member) compare(v *view) {
 	m.mu.Unlock()
 	for k, p := range phases {
 		if v.shards[k].named != m.name && p != lost {
-			m.options.Log.Info("another process may hold the shard: nothing is written for it", "shard", k, "holder", v.shards[k].named)
+			m.options.Log.Info("another process may hold the shard: nothing is written for it", "shard", k,
+				"holder", v.shards[k].named)
 			m.loseShard(k)
 		}
 	}
@@ -237,14 +239,16 @@ func (m *Member) put(ctx context.Context, k int, r record) error {
 // it. What the Lease says is read then.
 func (m *Member) relabel(ctx context.Context, k int) {
 	name := m.seen.shard(k)
-	list, err := m.leases.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
+	list, err := m.leases.List(ctx,
+		metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
 	if err == nil && len(list.Items) == 1 && list.Items[0].Labels[m.seen.label()] == "" {
 		metav1.SetMetaDataLabel(&list.Items[0].ObjectMeta, m.seen.label(), strconv.Itoa(m.options.N))
 		_, err = m.leases.Update(ctx, &list.Items[0], metav1.UpdateOptions{})
 		m.options.Log.Info("the Lease of a shard lacked its label, which is put back", "lease", m.options.Namespace+"/"+name)
 	}
 	if err != nil && !superseded(err) {
-		m.options.Log.Info("the Lease of a shard lacks its label, will retry", "lease", m.options.Namespace+"/"+name, "error", err.Error())
+		m.options.Log.Info("the Lease of a shard lacks its label, will retry", "lease",
+			m.options.Namespace+"/"+name, "error", err.Error())
 	}
 }
 
@@ -266,7 +270,8 @@ func (m *Member) act(ctx context.Context, a action, group int) error {
 			return err
 		}
 		s := shard{deaths: r.deaths, group: r.group}
-		m.options.Log.Info("a process died while it was loading the shard", "shard", a.shard, "process", holder, "deaths", r.deaths,
+		m.options.Log.Info("a process died while it was loading the shard", "shard", a.shard,
+			"process", holder, "deaths", r.deaths,
 			"loadedTogether", r.group, "quarantined", s.quarantined())
 		return nil
 	case markDead:

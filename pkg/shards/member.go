@@ -91,7 +91,8 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("--shards is %d, but the processes that hold Lease %s have %d shards: use the same number for all of them, another "+
+	return fmt.Sprintf("--shards is %d, but the processes that hold Lease %s have %d shards: use the same number for "+
+		"all of them, another "+
 		"--leader-election-id for another set, or stop the others first", e.Ours, e.Lease, e.Theirs)
 }
 
@@ -103,12 +104,14 @@ func New(cfg *rest.Config, o Options) (*Member, error) {
 	}
 	m := newMember(o, processName(host))
 	n := names{o.ID}
-	m.process, err = leadership.New(cfg, leadership.Options{Namespace: o.Namespace, Name: n.process(m.name), Timings: o.Timings, Self: m.name,
+	m.process, err = leadership.New(cfg, leadership.Options{Namespace: o.Namespace, Name: n.process(m.name),
+		Timings: o.Timings, Self: m.name,
 		Labels: map[string]string{n.label(): fmt.Sprint(o.N)}, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
-	m.set, err = leadership.New(cfg, leadership.Options{Namespace: o.Namespace, Name: o.ID, Timings: o.Timings, Self: Name(o.N),
+	m.set, err = leadership.New(cfg, leadership.Options{Namespace: o.Namespace, Name: o.ID,
+		Timings: o.Timings, Self: Name(o.N),
 		Shared: &leadership.Shared{Others: m.others}, Record: o.Record, Waiting: m.waiting, Renewed: m.renewed, Log: o.Log})
 	if err != nil {
 		return nil, err
@@ -125,7 +128,8 @@ func New(cfg *rest.Config, o Options) (*Member, error) {
 }
 
 func newMember(o Options, name string) *Member {
-	return &Member{options: o, name: name, now: time.Now, handler: nobody{}, wake: make(chan struct{}, 1), held: map[int]*held{},
+	return &Member{options: o, name: name, now: time.Now, handler: nobody{},
+		wake: make(chan struct{}, 1), held: map[int]*held{},
 		unanswered: map[int]leadership.Token{}, waitsFor: "the Lease of the set of shards",
 		seen: newObserver(names{o.ID}, name, o.N, o.LeaseDuration)}
 }
@@ -169,9 +173,11 @@ func (m *Member) waiting(holder string, lasts time.Duration) {
 	defer m.mu.Unlock()
 	lease := m.options.Namespace + "/" + m.options.ID
 	if n, ok := NumberOf(holder); ok {
-		m.waitsFor = fmt.Sprintf("processes with %d shards, which hold Lease %s: it runs out after %s if none of them runs any more",
+		m.waitsFor = fmt.Sprintf(
+			"processes with %d shards, which hold Lease %s: it runs out after %s if none of them runs any more",
 			n, lease, lasts)
-		m.options.Log.Info("waiting: processes with another number of shards hold the Lease", "lease", lease, "shards", n, "runsOutAfter", lasts)
+		m.options.Log.Info("waiting: processes with another number of shards hold the Lease", "lease", lease,
+			"shards", n, "runsOutAfter", lasts)
 		return
 	}
 	m.waitsFor = fmt.Sprintf("%s, a process without --shards that holds Lease %s", holder, lease)

@@ -41,7 +41,8 @@ type doubt struct {
 }
 
 func newObserver(n names, self string, number int, lease time.Duration) *observer {
-	return &observer{names: n, self: self, number: number, lease: lease, processes: map[string]*leadership.Sight{}, doubts: map[int]doubt{},
+	return &observer{names: n, self: self, number: number, lease: lease,
+		processes: map[string]*leadership.Sight{}, doubts: map[int]doubt{},
 		exists: map[int]bool{}}
 }
 

@@ -181,7 +181,9 @@ func assign(v view) assignment {
 // turn.
 func trial(v view, a assignment) []action {
 	first := v.firstSuspect()
-	tries := slices.IndexFunc(v.alive, func(name string) bool { return a.room[name] > 0 && len(a.taken[name]) == 0 && !v.loads(name) })
+	tries := slices.IndexFunc(v.alive, func(name string) bool {
+		return a.room[name] > 0 && len(a.taken[name]) == 0 && !v.loads(name)
+	})
 	if first < 0 || tries < 0 || v.alive[tries] != v.self || len(v.draining) > 0 {
 		return nil
 	}

@@ -68,7 +68,8 @@ func (n names) state(list []coordinationv1.Lease, number int, now time.Time) *St
 			there[k] = &list[i]
 		} else if name, ok := n.processOf(list[i].Name); ok {
 			spec := resourcelock.LeaseSpecToLeaderElectionRecord(&list[i].Spec)
-			if spec.HolderIdentity == name && now.Sub(spec.RenewTime.Time) <= time.Duration(spec.LeaseDurationSeconds)*time.Second {
+			if spec.HolderIdentity == name &&
+				now.Sub(spec.RenewTime.Time) <= time.Duration(spec.LeaseDurationSeconds)*time.Second {
 				s.Processes[name] = 0
 			}
 		}

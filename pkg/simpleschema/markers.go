@@ -49,8 +49,10 @@ var markerRules = map[string]markerRule{
 		}
 		return err
 	}},
-	"listType":   {types: list, apply: listType},
-	"listMapKey": {types: list, repeat: true, apply: func(s schema, v string) error { return appendTo(s, "x-kubernetes-list-map-keys", v) }},
+	"listType": {types: list, apply: listType},
+	"listMapKey": {types: list, repeat: true, apply: func(s schema, v string) error {
+		return appendTo(s, "x-kubernetes-list-map-keys", v)
+	}},
 	"immutable": {apply: func(s schema, v string) error {
 		immutable, err := truth(v)
 		if immutable {
@@ -86,7 +88,8 @@ func (p *parser) mark(s schema, markers string, needed bool) bool {
 			p.fail("remove one of them", "the marker %s is given twice", m.name)
 			continue
 		case len(rule.types) > 0 && !slices.Contains(rule.types, fmt.Sprint(s["type"])):
-			p.fail("remove it, or change the type", "the marker %s is for %s, not for %s", m.name, strings.Join(rule.types, " and "), s["type"])
+			p.fail("remove it, or change the type", "the marker %s is for %s, not for %s", m.name,
+				strings.Join(rule.types, " and "), s["type"])
 			continue
 		}
 		used[m.name] = true
@@ -108,7 +111,8 @@ func (p *parser) checkBounds(s schema) {
 		least, hasLeast := s[bounds[0]]
 		most, hasMost := s[bounds[1]]
 		if hasLeast && hasMost && asFloat(least) > asFloat(most) {
-			p.fail("exchange them, or remove one", "%s=%v is more than %s=%v: no value is allowed", bounds[0], least, bounds[1], most)
+			p.fail("exchange them, or remove one", "%s=%v is more than %s=%v: no value is allowed",
+				bounds[0], least, bounds[1], most)
 		}
 	}
 }

@@ -172,7 +172,8 @@ func (p *parser) field(value any) (made schema, needed bool) {
 		}
 		return made, p.mark(made, markers, needed)
 	}
-	p.fail("write a type, such as string or integer | default=1, or a map of fields", "found %s, wanted a type", found(value))
+	p.fail("write a type, such as string or integer | default=1, or a map of fields",
+		"found %s, wanted a type", found(value))
 	return schema{}, false
 }
 

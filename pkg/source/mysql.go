@@ -40,7 +40,8 @@ func connectMySQL(ctx context.Context, dsn string, timeout time.Duration) (*mysq
 		return nil, errors.New("the connection string is not one: write USER:PASSWORD@tcp(HOST:PORT)/DATABASE")
 	}
 	// Values are bound, statements come one at a time, no server gets files, and nothing is printed but by us.
-	cfg.InterpolateParams, cfg.MultiStatements, cfg.AllowAllFiles, cfg.ParseTime, cfg.Logger = false, false, false, false, &mysql.NopLogger{}
+	cfg.InterpolateParams, cfg.MultiStatements, cfg.AllowAllFiles, cfg.ParseTime, cfg.Logger = false, false,
+		false, false, &mysql.NopLogger{}
 	cfg.ReadTimeout, cfg.WriteTimeout = timeout+time.Second, timeout+time.Second // where no context ends it
 	m := &mysqlConn{secrets: []string{dsn, cfg.Passwd, cfg.User}}
 	connector, err := mysql.NewConnector(cfg)
@@ -80,8 +81,9 @@ func (m *mysqlConn) prepare(ctx context.Context, timeout time.Duration) error {
 			", idle_transaction_timeout = " + strconv.Itoa(max(1, int(timeout.Seconds()))) // of a client that is frozen
 	}
 	seconds := strconv.Itoa(max(1, int(timeout.Seconds())))
-	_, err := m.conn.ExecContext(ctx, "SET SESSION time_zone = '+00:00', lock_wait_timeout = "+seconds+", innodb_lock_wait_timeout = "+seconds+
-		", "+limit)
+	_, err := m.conn.ExecContext(ctx,
+		"SET SESSION time_zone = '+00:00', lock_wait_timeout = "+seconds+", innodb_lock_wait_timeout = "+seconds+
+			", "+limit)
 	return err
 }
 
@@ -107,8 +109,9 @@ func (m *mysqlConn) dialect() dialect { return dialect{"?", "`", ""} } // NULL c
 // position says which server it is, and whether it is a replica. How far a replica has come is not known.
 func (m *mysqlConn) position(ctx context.Context) (*position, error) {
 	var at position
-	err := m.tx.QueryRowContext(ctx, "SELECT CONCAT(@@hostname, ':', @@port, ' ', @@server_id), @@read_only <> 0").Scan(&at.system,
-		&at.standby)
+	err := m.tx.QueryRowContext(ctx, "SELECT CONCAT(@@hostname, ':', @@port, ' ', @@server_id), @@read_only <> 0").
+		Scan(&at.system,
+			&at.standby)
 	return &at, m.explain(err)
 }
 
@@ -257,7 +260,8 @@ func (w *mysqlWriter) exec(ctx context.Context, values []any) error {
 	}
 	err = w.explain(err)
 	var answer *mysql.MySQLError
-	if tx.Rollback() == nil && errors.As(err, &answer) && !slices.Contains(mysqlLost, answer.Number) && !errors.Is(err, driver.ErrBadConn) {
+	if tx.Rollback() == nil && errors.As(err, &answer) && !slices.Contains(mysqlLost, answer.Number) &&
+		!errors.Is(err, driver.ErrBadConn) {
 		return &RefusedError{err}
 	}
 	return err

@@ -36,7 +36,8 @@ func (p *position) judge(last *position) (Doubt, error) {
 	case p.system != last.system:
 		return Doubt{Why: "another database answered than before, which may lack rows", Lasting: true}, nil
 	case p.timeline < last.timeline:
-		return Doubt{}, fmt.Errorf("the server that answered is behind: its timeline is %d, and %d was seen before", p.timeline, last.timeline)
+		return Doubt{}, fmt.Errorf("the server that answered is behind: its timeline is %d, and %d was seen before",
+			p.timeline, last.timeline)
 	case p.timeline > last.timeline:
 		return Doubt{Why: "a standby became the primary, which may not have seen all rows", Lasting: true}, nil
 	case p.log < last.log:

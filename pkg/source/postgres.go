@@ -110,7 +110,8 @@ func (p *postgresConn) end(ctx context.Context) error {
 const positionQuery = `SELECT s.system_identifier::text, pg_is_in_recovery(),
 CASE WHEN pg_is_in_recovery() THEN c.timeline_id
      ELSE ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int END,
-((CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END) - '0/0'::pg_lsn)::text
+((CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
+       ELSE pg_current_wal_insert_lsn() END) - '0/0'::pg_lsn)::text
 FROM pg_control_system() s, pg_control_checkpoint() c`
 
 func (p *postgresConn) position(ctx context.Context) (*position, error) {

@@ -220,7 +220,8 @@ func (r *reader) describe() error {
 		}
 	}
 	if r.key = slices.Index(names, r.options.Key); r.key < 0 {
-		return fmt.Errorf("%[1]s.query returns no column %[2]s, which %[1]s.key names: it returns %[3]s", r.options.At, r.options.Key,
+		return fmt.Errorf("%[1]s.query returns no column %[2]s, which %[1]s.key names: it returns %[3]s",
+			r.options.At, r.options.Key,
 			strings.Join(names, ", "))
 	}
 	return nil
@@ -230,7 +231,8 @@ func (r *reader) describe() error {
 func (r *reader) row() (Row, error) {
 	o, number := r.options, len(r.seen)+1
 	if number > o.MaxRows {
-		return Row{}, fmt.Errorf("%[1]s.query returns more than %[2]d rows: select fewer, or raise %[1]s.maxRows", o.At, o.MaxRows)
+		return Row{}, fmt.Errorf("%[1]s.query returns more than %[2]d rows: select fewer, or raise %[1]s.maxRows", o.At,
+			o.MaxRows)
 	}
 	row, size := Row{Columns: map[string]any{}}, 0
 	for i, name := range r.columns() {
@@ -248,13 +250,16 @@ func (r *reader) row() (Row, error) {
 		return Row{}, err
 	}
 	if key := row.Columns[o.Key]; key == nil || key == "" {
-		return Row{}, fmt.Errorf("row %[1]d of %[2]s.query has no %[3]s: the column that %[2]s.key names must be neither NULL nor empty",
+		return Row{}, fmt.Errorf(
+			"row %[1]d of %[2]s.query has no %[3]s: the column that %[2]s.key names must be neither NULL nor empty",
 			number, o.At, o.Key)
 	}
 	row.Key = fmt.Sprint(row.Columns[o.Key])
-	if bound, ok := r.bound(r.key); !ok || fmt.Sprint(bound) != row.Key || isFraction(row.Columns[o.Key]) { // other keys may look the same
-		return Row{}, fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.key names, is neither text nor a whole number in row "+
-			"%[3]d: cast it to text", o.Key, o.At, number)
+	// other keys may look the same
+	if bound, ok := r.bound(r.key); !ok || fmt.Sprint(bound) != row.Key || isFraction(row.Columns[o.Key]) {
+		return Row{}, fmt.Errorf(
+			"the column %[1]s of %[2]s.query, which %[2]s.key names, is neither text nor a whole number in row "+
+				"%[3]d: cast it to text", o.Key, o.At, number)
 	}
 	return row, r.take(row.Key, size)
 }
@@ -269,7 +274,8 @@ func (r *reader) takeCursor() error {
 	}
 	value, ok := r.bound(i)
 	if !ok {
-		return fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.changes.cursor names, has a type whose values are converted: write "+
+		return fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.changes.cursor names, has a type whose values are "+
+			"converted: write "+
 			"CAST(%[1]s AS TEXT) AS %[1]s", c, r.options.At)
 	}
 	r.cursor.take(value)
@@ -290,7 +296,8 @@ func (r *reader) take(key string, size int) error {
 	r.seen[key] = struct{}{}
 	switch r.bytes += size; {
 	case size > maxRowBytes:
-		return fmt.Errorf("the row %q of %s.query has %d bytes, and %d are allowed: select less", clip(key), r.options.At, size, maxRowBytes)
+		return fmt.Errorf("the row %q of %s.query has %d bytes, and %d are allowed: select less", clip(key),
+			r.options.At, size, maxRowBytes)
 	case r.bytes > maxResultBytes:
 		return fmt.Errorf("the rows of %s.query have more than %d bytes: select less", r.options.At, maxResultBytes)
 	}

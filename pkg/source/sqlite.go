@@ -38,7 +38,8 @@ type sqliteFile struct {
 
 // Connect implements driver.Connector.
 func (f *sqliteFile) Connect(context.Context) (driver.Conn, error) {
-	if info, err := os.Stat(f.path); err == nil && !info.Mode().IsRegular() { // SQLite would wait for whoever writes a named pipe
+	// SQLite would wait for whoever writes a named pipe
+	if info, err := os.Stat(f.path); err == nil && !info.Mode().IsRegular() {
 		return nil, errors.New("it is not a regular file")
 	}
 	return f.driver.Open(f.url)
@@ -50,7 +51,8 @@ func (f *sqliteFile) Driver() driver.Driver { return &f.driver }
 // IsBusy reports whether a file is locked by another connection, which may let go of it.
 func IsBusy(err error) bool {
 	var answer *modernc.Error
-	return errors.As(err, &answer) && (answer.Code()&0xff == sqlite3.SQLITE_BUSY || answer.Code()&0xff == sqlite3.SQLITE_LOCKED)
+	return errors.As(err, &answer) && (answer.Code()&0xff == sqlite3.SQLITE_BUSY ||
+		answer.Code()&0xff == sqlite3.SQLITE_LOCKED)
 }
 
 // SQLite reads a file; its DSN is the path.

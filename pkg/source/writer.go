@@ -80,7 +80,8 @@ func (w *Writer) Write(ctx context.Context, value func(name string) any, allowed
 		w.Close() // the connection is in no known state
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("source.writeBack took longer than %s, which is allowed by source.timeout (%s) and the time for which this "+
+		return fmt.Errorf("source.writeBack took longer than %s, which is allowed by source.timeout (%s) and the time for "+
+			"which this "+
 			"process may write without another renewal", time.Since(begun).Round(time.Millisecond), w.options.Timeout)
 	}
 	return fmt.Errorf("executing source.writeBack: %w", err)

@@ -36,7 +36,8 @@ func (w *postgresWriter) exec(ctx context.Context, values []any) error {
 		texts[i] = []byte(strings.ReplaceAll(fmt.Sprint(value), "\x00", "")) // which text in PostgreSQL cannot have
 	}
 	batch := &pgconn.Batch{} // one request, one transaction
-	batch.ExecParams("SELECT set_config('statement_timeout', $1, false)", [][]byte{[]byte(statementTimeout(ctx))}, nil, nil, nil)
+	batch.ExecParams("SELECT set_config('statement_timeout', $1, false)",
+		[][]byte{[]byte(statementTimeout(ctx))}, nil, nil, nil)
 	batch.ExecParams(w.statement, texts, nil, nil, nil)
 	err := w.conn.PgConn().ExecBatch(ctx, batch).Close()
 	if answer := refused(err); answer != nil && !endsConnection(answer) {
@@ -79,7 +80,8 @@ func (w *sqliteWriter) exec(ctx context.Context, values []any) error {
 	var answer *modernc.Error
 	if errors.As(err, &answer) {
 		switch answer.Code() & 0xff {
-		case sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_RANGE:
+		case sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH,
+			sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_RANGE:
 			return &RefusedError{explainSQLite(err)}
 		}
 	}

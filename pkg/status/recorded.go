@@ -54,7 +54,8 @@ func (r Recorded) Done() bool { return r.State == StateFinished || r.State == St
 func RecordedList(list []Recorded) []any {
 	sorted := append([]Recorded(nil), list...)
 	slices.SortFunc(sorted, func(a, b Recorded) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ObjectName, b.ObjectName))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.ObjectName, b.ObjectName))
 	})
 	out := make([]any, 0, len(sorted))
 	for _, r := range sorted {
@@ -104,7 +105,8 @@ func RecordedFrom(v any) []Recorded {
 			continue
 		}
 		out = append(out, Recorded{
-			Name: name, Guessed: isGuess, Replaced: isReplaced, APIVersion: text("apiVersion"), Kind: text("kind"), Namespace: text("namespace"),
+			Name: name, Guessed: isGuess, Replaced: isReplaced, APIVersion: text("apiVersion"), Kind: text("kind"),
+			Namespace:  text("namespace"),
 			ObjectName: text("objectName"), UID: types.UID(text("uid")), Hash: text("hash"), State: text("state"),
 			Baseline: text("baseline"),
 		})

@@ -136,7 +136,8 @@ func shapeOf(s *spec.Schema) *shape {
 	if s == nil {
 		return nil
 	}
-	known := &shape{types: s.Type, keys: keysOf(s), open: keepsUnknown(s), properties: make(map[string]*shape, len(s.Properties))}
+	known := &shape{types: s.Type, keys: keysOf(s), open: keepsUnknown(s),
+		properties: make(map[string]*shape, len(s.Properties))}
 	for name, property := range s.Properties {
 		known.properties[name] = shapeOf(&property)
 	}

@@ -69,9 +69,11 @@ func Summarize(in Summary) []metav1.Condition {
 	out := []metav1.Condition{ready, valid}
 	switch {
 	case len(in.Invalid) > 0 || rank == rankFailed:
-		out = append(out, metav1.Condition{Type: in.Types.Stalled, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message})
+		out = append(out, metav1.Condition{Type: in.Types.Stalled, Status: metav1.ConditionTrue,
+			Reason: ready.Reason, Message: ready.Message})
 	case rank == rankProgressing && in.Held == "" && ready.Reason != ReasonObserved:
-		out = append(out, metav1.Condition{Type: in.Types.Reconciling, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message})
+		out = append(out, metav1.Condition{Type: in.Types.Reconciling, Status: metav1.ConditionTrue,
+			Reason: ready.Reason, Message: ready.Message})
 	}
 	if in.Refused != "" {
 		out[0].Message = strings.Join(slices.DeleteFunc([]string{ready.Message, join([]string{in.Refused})}, isEmpty), "; ")

@@ -11,7 +11,9 @@ import (
 
 // FollowAll follows several surveys until ctx is done, or one of them fails, which ends the others and the context of
 // visit.
-func FollowAll(ctx context.Context, list []*Survey, visit func(context.Context, *Survey, *preview.Finding) error) error {
+func FollowAll(
+	ctx context.Context, list []*Survey, visit func(context.Context, *Survey, *preview.Finding) error,
+) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup

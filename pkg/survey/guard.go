@@ -22,7 +22,9 @@ type Exceeded struct {
 
 // VisitCounting is Visit for all upstreams. It returns what run's guard would hold of what is found, nil for nothing:
 // guard counts all upstreams, so it holds nothing of a single namespace.
-func (v *Survey) VisitCounting(ctx context.Context, refs []operator.Ref, visit func(*preview.Finding) error) (*Exceeded, error) {
+func (v *Survey) VisitCounting(
+	ctx context.Context, refs []operator.Ref, visit func(*preview.Finding) error,
+) (*Exceeded, error) {
 	var sum guard.Survey
 	err := v.Visit(ctx, refs, func(f *preview.Finding) error {
 		sum.Take(f.Ref, f.GuardCount, f.GuardDigest)
@@ -48,7 +50,8 @@ func (v *Survey) isConfirmed(ctx context.Context, g *config.Guard, digest string
 	if g.Confirm == nil {
 		return false
 	}
-	maps := v.surveyor.connections.Objects(connections.Identity{}).Resource(corev1.SchemeGroupVersion.WithResource("configmaps"))
+	maps := v.surveyor.connections.Objects(connections.Identity{}).
+		Resource(corev1.SchemeGroupVersion.WithResource("configmaps"))
 	cm, err := maps.Namespace(g.Confirm.Namespace).Get(ctx, g.Confirm.ConfigMap, metav1.GetOptions{})
 	if err != nil {
 		return false

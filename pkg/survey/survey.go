@@ -139,13 +139,15 @@ func (s *Surveyor) open(ctx context.Context, file *load.File) (*Survey, error) {
 			d.View.Keep = append(slices.Clip(d.View.Keep), []string{"metadata", "creationTimestamp"})
 		}
 	}
-	v := &Survey{surveyor: s, cache: informers.NewCache(p.Renderer), pending: newPendingRefs(), failed: map[informers.Key]string{},
+	v := &Survey{surveyor: s, cache: informers.NewCache(p.Renderer), pending: newPendingRefs(),
+		failed:   map[informers.Key]string{},
 		observes: observes}
 	v.reconciler = &reconcile.Reconciler{
 		Operator: reports.Operator{Name: file.Metadata.Name, Log: s.options.Log, Recorder: silentRecorder{}},
 		Pipeline: p, Cache: v.cache, Kinds: s.absences, Host: v,
-		Client: apply.New(s.connections.Objects(connections.Identity{}), p.Config.Conventions.FieldManager),
-		Slots:  attempt.Slots{RenderSlots: s.slots, SlotWait: reconcileTimeout}, Selection: reconcile.Selection{ReportsLeftovers: true},
+		Client:    apply.New(s.connections.Objects(connections.Identity{}), p.Config.Conventions.FieldManager),
+		Slots:     attempt.Slots{RenderSlots: s.slots, SlotWait: reconcileTimeout},
+		Selection: reconcile.Selection{ReportsLeftovers: true},
 	}
 	v.live, v.end = context.WithCancelCause(ctx)
 	if !watched {
@@ -444,7 +446,8 @@ func (v *Survey) Preview(ctx context.Context, ref operator.Ref) (*preview.Findin
 	if ref == (operator.Ref{}) {
 		return &preview.Finding{Operator: v.reconciler.Name, Left: left}, nil
 	}
-	f, err := v.reconciler.Preview(looking, ref, preview.Options{Client: v.dryClient(), Documents: v.surveyor.options.Documents})
+	f, err := v.reconciler.Preview(looking, ref, preview.Options{Client: v.dryClient(),
+		Documents: v.surveyor.options.Documents})
 	switch {
 	case ctx.Err() != nil: // a canceled preview says nothing about the upstream
 		return nil, ctx.Err()

@@ -96,7 +96,8 @@ func (r *reservation) read(
 		text = slices.Grow(text, step)
 		n, err := io.ReadFull(body, text[len(text):len(text)+step])
 		switch text = text[:len(text)+n]; {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // of a body that ends too early, what is there is no JSON
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			// of a body that ends too early, what is there is no JSON
 			_ = connection.SetReadDeadline(time.Time{})
 			return text, nil
 		case err != nil:

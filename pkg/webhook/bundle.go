@@ -167,7 +167,9 @@ type rotation struct{ trusted, served sighting }
 // advance brings a bundle to what it should be at a time: a first certificate, the next one in good time, served once
 // it has been trusted for a while, and the old authority forgotten a while after that. It returns nil where nothing is
 // to be done. accepts reports whether every definition trusts a certificate now.
-func (r *rotation) advance(b *bundle, hosts []string, life time.Duration, now time.Time, accepts func(*pair) bool) (*bundle, error) {
+func (r *rotation) advance(
+	b *bundle, hosts []string, life time.Duration, now time.Time, accepts func(*pair) bool,
+) (*bundle, error) {
 	if len(hosts) == 0 {
 		return nil, errors.New("no host is named that the certificate is for")
 	}

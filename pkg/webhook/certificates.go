@@ -77,7 +77,8 @@ func (c *Certificates) take(secret *corev1.Secret, accepts func(*pair) bool) err
 			c.At, keyCertificate, keyPrivate, c.meanwhile())
 	}
 	if before := c.served.Load(); before != nil && c.breaks(before.bundle, b, accepts) {
-		return fmt.Errorf("reading Secret %s: a CustomResourceDefinition does not trust its certificate yet%s", c.At, c.meanwhile())
+		return fmt.Errorf("reading Secret %s: a CustomResourceDefinition does not trust its certificate yet%s",
+			c.At, c.meanwhile())
 	}
 	return c.serve(b)
 }
@@ -110,7 +111,8 @@ func (c *Certificates) next(b *bundle, life time.Duration, accepts func(*pair) b
 			return before.bundle.renew(c.Hosts, life)
 		case c.breaks(before.bundle, b, accepts):
 			return &bundle{
-				current: before.bundle.current, next: b.current, trusted: []*x509.Certificate{before.bundle.current.authority, b.current.authority},
+				current: before.bundle.current, next: b.current,
+				trusted: []*x509.Certificate{before.bundle.current.authority, b.current.authority},
 			}, nil
 		}
 	}
@@ -127,7 +129,8 @@ func (c *Certificates) keep(ctx context.Context, life time.Duration, accepts fun
 		return fmt.Errorf("reading Secret %s: %w", c.At, err)
 	}
 	if missing {
-		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.At.Namespace, Name: c.At.Name}, Type: corev1.SecretTypeTLS}
+		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.At.Namespace,
+			Name: c.At.Name}, Type: corev1.SecretTypeTLS}
 	}
 	next, err := c.next(readBundle(secret.Data), life, accepts)
 	if err != nil {
@@ -146,7 +149,8 @@ func (c *Certificates) keep(ctx context.Context, life time.Duration, accepts fun
 		case err != nil:
 			return fmt.Errorf("writing Secret %s: %w", c.At, err)
 		}
-		c.Log.Info("the certificate of the webhook has changed", "secret", c.At.String(), "expires", next.current.leaf.NotAfter,
+		c.Log.Info("the certificate of the webhook has changed", "secret", c.At.String(),
+			"expires", next.current.leaf.NotAfter,
 			"overlaps", next.next != nil)
 	}
 	return c.take(secret, accepts)

@@ -148,9 +148,11 @@ func (e Endpoint) answers(ctx context.Context, trust []byte, to string, objects 
 	}
 	var out apiextensionsv1.ConversionReview
 	if err := json.Unmarshal(text, &out); err != nil || out.Response == nil || out.Response.UID != in.Request.UID {
-		return fmt.Errorf("%s answers with %d %.200q, which is not a ConversionReview of ours", address, response.StatusCode, text)
+		return fmt.Errorf("%s answers with %d %.200q, which is not a ConversionReview of ours",
+			address, response.StatusCode, text)
 	}
-	if result := out.Response.Result; result.Status != metav1.StatusSuccess || len(out.Response.ConvertedObjects) != len(objects) {
+	if result := out.Response.Result; result.Status != metav1.StatusSuccess ||
+		len(out.Response.ConvertedObjects) != len(objects) {
 		return fmt.Errorf("%s does not convert to %s: %s", address, to, result.Message)
 	}
 	return nil

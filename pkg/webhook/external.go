@@ -55,10 +55,12 @@ func (c *Certificates) follow(secret *corev1.Secret, accepts func(*pair) bool) e
 		if now.Sub(c.changed) >= overlap {
 			next.trusted = offered.trusted
 		}
-	case accepted && c.accepted != nil && c.accepted.Equal(offered.current.leaf), accepted && !accepts(before.bundle.current),
+	case accepted && c.accepted != nil && c.accepted.Equal(offered.current.leaf), accepted &&
+		!accepts(before.bundle.current),
 		before.bundle.current.verify(before.bundle.trust(), c.Hosts, now) != nil:
 		c.changed = now
-		c.Log.Info("the certificate of the webhook has changed", "secret", c.At.String(), "expires", offered.current.leaf.NotAfter)
+		c.Log.Info("the certificate of the webhook has changed", "secret", c.At.String(), "expires",
+			offered.current.leaf.NotAfter)
 	default:
 		next.current, next.next = before.bundle.current, offered.current
 	}
@@ -74,7 +76,8 @@ func (c *Certificates) meanwhile() string {
 	if before == nil {
 		return ": nothing can be served until whoever writes it has fixed it"
 	}
-	return ": the previous certificate is served, which expires at " + before.bundle.current.leaf.NotAfter.UTC().Format(time.RFC3339)
+	return ": the previous certificate is served, which expires at " +
+		before.bundle.current.leaf.NotAfter.UTC().Format(time.RFC3339)
 }
 
 func union(a, b []*x509.Certificate) []*x509.Certificate {

@@ -12,11 +12,13 @@ var (
 	}, []string{"crd"})
 	expiration = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_webhook_certificate_expiration_timestamp_seconds",
-		Help: "When the certificate that the conversion webhook serves expires, in seconds since 1970; secret is where it comes from.",
+		Help: "When the certificate that the conversion webhook serves expires, in seconds since 1970; secret is where it " +
+			"comes from.",
 	}, []string{"secret"})
 	converted = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "corollary_converted_objects_total",
-		Help: "Objects in ConversionReviews, by result: Converted, or Failed for all objects of a review of which one cannot be converted.",
+		Help: "Objects in ConversionReviews, by result: Converted, or Failed for all objects of a review of which one " +
+			"cannot be converted.",
 	}, []string{"result"})
 )
 

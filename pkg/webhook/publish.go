@@ -154,7 +154,8 @@ func (p *Publisher) tick(ctx context.Context) error {
 	unready := p.take(served, unread)
 	remembered := p.remember(ctx, served)
 	leads := p.Leads()
-	if errs = append(errs, p.certificate(ctx, leads, slices.Concat(served, remembered))); p.Certificates.served.Load() == nil {
+	if errs = append(errs, p.certificate(ctx, leads, slices.Concat(served,
+		remembered))); p.Certificates.served.Load() == nil {
 		return errors.Join(errs...)
 	}
 	if err == nil {
@@ -167,7 +168,8 @@ func (p *Publisher) tick(ctx context.Context) error {
 		if s.Converter == nil && !s.isSingle() {
 			errs = append(errs, p.keepUnproven(ctx, &s, leads))
 			if resumed[s.Kind] && p.isAnsweredByOthers(ctx, s) {
-				unready = s.Unproven + ": until then, this process converts as was proven for the earlier schemas, and stays not ready, " +
+				unready = s.Unproven +
+					": until then, this process converts as was proven for the earlier schemas, and stays not ready, " +
 					"so that a rollout does not replace a process that has a proof"
 			}
 			continue
@@ -313,14 +315,16 @@ func (p *Publisher) warn(leads bool, s Served, reason, text string) {
 func (p *Publisher) take(served []Served, unread []schema.GroupKind) (unready string) {
 	for _, kind := range unread {
 		if p.Converter(kind) == nil && p.Ready() != nil { // once ready, it stays so
-			unready = fmt.Sprintf("the CustomResourceDefinition of %s cannot be read, and may name this webhook: see the log", kind)
+			unready = fmt.Sprintf("the CustomResourceDefinition of %s cannot be read, and may name this webhook: see the log",
+				kind)
 		}
 	}
 	for _, s := range served {
 		if s.Converter != nil {
 			p.converters.Store(s.Kind, s.Converter)
 		} else if p.Converter(s.Kind) == nil && !s.isSingle() && p.Endpoint.isIn(s.CRD) {
-			unready = fmt.Sprintf("CustomResourceDefinition %s names this webhook, and its conversion cannot be served: see the log", s.CRD.Name)
+			unready = fmt.Sprintf(
+				"CustomResourceDefinition %s names this webhook, and its conversion cannot be served: see the log", s.CRD.Name)
 		}
 	}
 	return unready
@@ -343,7 +347,8 @@ func (p *Publisher) certificate(ctx context.Context, leads bool, served []Served
 func (p *Publisher) accepts(served []Served) func(*pair) bool {
 	return func(c *pair) bool {
 		return !slices.ContainsFunc(served, func(s Served) bool {
-			return p.Endpoint.isIn(s.CRD) && c.verify(s.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle, p.Certificates.Hosts, time.Now()) != nil
+			return p.Endpoint.isIn(s.CRD) && c.verify(s.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle,
+				p.Certificates.Hosts, time.Now()) != nil
 		})
 	}
 }
@@ -370,7 +375,8 @@ func (p *Publisher) publish(ctx context.Context, s Served, leads bool) error {
 	if err != nil {
 		return fmt.Errorf("applying spec.conversion of CustomResourceDefinition %s: %w", s.CRD.Name, err)
 	}
-	p.Log.Info("spec.conversion is applied", "crd", s.CRD.Name, "strategy", wanted["strategy"], "endpoint", p.Endpoint.String())
+	p.Log.Info("spec.conversion is applied", "crd", s.CRD.Name, "strategy", wanted["strategy"],
+		"endpoint", p.Endpoint.String())
 	return nil
 }
 

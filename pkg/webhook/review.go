@@ -83,7 +83,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(maxTime)) // only tests have no deadlines
-	_ = writeAnswer(w, in.Request.UID, objects, err)                            // unless the API server has gone, which asks again
+	// unless the API server has gone, which asks again
+	_ = writeAnswer(w, in.Request.UID, objects, err)
 }
 
 // writeAnswer writes a ConversionReview. Objects are texts already: an encoder would read all of them once more.

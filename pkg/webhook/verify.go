@@ -20,15 +20,18 @@ func (p *Publisher) verify(s Served, leads bool) error {
 	if text == "" {
 		return nil
 	}
-	return fmt.Errorf("CustomResourceDefinition %s: %s: apply what corollary generate crd-conversion prints", s.CRD.Name, text)
+	return fmt.Errorf("CustomResourceDefinition %s: %s: apply what corollary generate crd-conversion prints", s.CRD.Name,
+		text)
 }
 
 // differences compares the stanza. Of caBundle it matters that it trusts the certificates that are served now and next.
 func (p *Publisher) differences(crd *apiextensionsv1.CustomResourceDefinition) (list []string) {
 	has := crd.Spec.Conversion
-	if has == nil || has.Strategy != apiextensionsv1.WebhookConverter || has.Webhook == nil || has.Webhook.ClientConfig == nil {
+	if has == nil || has.Strategy != apiextensionsv1.WebhookConverter || has.Webhook == nil ||
+		has.Webhook.ClientConfig == nil {
 		return []string{
-			"spec.conversion.strategy is None, and must be Webhook: until then, objects are returned in other versions as they are stored",
+			"spec.conversion.strategy is None, and must be Webhook: until then, objects are returned in other versions as " +
+				"they are stored",
 		}
 	}
 	const at = "spec.conversion.webhook."
@@ -38,11 +41,13 @@ func (p *Publisher) differences(crd *apiextensionsv1.CustomResourceDefinition) (
 		list = append(list, fmt.Sprintf("%sclientConfig names %s, and must name %s", at, now, Address(wanted.ClientConfig)))
 	}
 	if now := has.Webhook.ConversionReviewVersions; !slices.Equal(now, wanted.ConversionReviewVersions) {
-		list = append(list, fmt.Sprintf("%sconversionReviewVersions is %v, and must be %v", at, now, wanted.ConversionReviewVersions))
+		list = append(list, fmt.Sprintf("%sconversionReviewVersions is %v, and must be %v", at, now,
+			wanted.ConversionReviewVersions))
 	}
 	b := p.Certificates.served.Load().bundle
 	if err := b.current.verify(client.CABundle, p.Certificates.Hosts, time.Now()); err != nil {
-		list = append(list, fmt.Sprintf("%sclientConfig.caBundle does not trust the certificate in Secret %s: %v", at, p.Certificates.At, err))
+		list = append(list, fmt.Sprintf("%sclientConfig.caBundle does not trust the certificate in Secret %s: %v",
+			at, p.Certificates.At, err))
 	}
 	if b.next == nil {
 		return list
@@ -50,7 +55,8 @@ func (p *Publisher) differences(crd *apiextensionsv1.CustomResourceDefinition) (
 	if err := b.next.verify(client.CABundle, p.Certificates.Hosts, time.Now()); err != nil {
 		list = append(
 			list,
-			fmt.Sprintf("%sclientConfig.caBundle does not trust the next certificate in Secret %s, which replaces the one that expires at %s: %v",
+			fmt.Sprintf("%sclientConfig.caBundle does not trust the next certificate in Secret %s, which replaces the one "+
+				"that expires at %s: %v",
 				at, p.Certificates.At, b.current.leaf.NotAfter.Format(time.RFC3339), err),
 		)
 	}

@@ -12,11 +12,14 @@ import (
 )
 
 // leading are keys that come before others, in this order.
-var leading = []string{"apiVersion", "kind", "metadata", "name", "namespace", "labels", "annotations", "group", "names", "scope",
-	"served", "storage", "subresources", "additionalPrinterColumns", "type", "format", "description", "default", "required", "rule", "spec"}
+var leading = []string{"apiVersion", "kind", "metadata", "name", "namespace", "labels",
+	"annotations", "group", "names", "scope",
+	"served", "storage", "subresources", "additionalPrinterColumns", "type", "format", "description",
+	"default", "required", "rule", "spec"}
 
 // trailing are keys that come after others, because their values are long.
-var trailing = []string{"versions", "schema", "openAPIV3Schema", "items", "additionalProperties", "properties", "status"}
+var trailing = []string{"versions", "schema", "openAPIV3Schema", "items",
+	"additionalProperties", "properties", "status"}
 
 // Of returns a value (JSON types) as YAML: identifying keys first, long ones last, the rest in alphabetical order. The
 // schema of a scalar is on one line. It returns an error for a value that YAML cannot represent.

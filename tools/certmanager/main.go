@@ -76,7 +76,8 @@ func run(ctx context.Context, kubeconfig string) error {
 		return err
 	}
 	err = cainjector.RegisterAllInjectors(ctx, mgr, cainjector.SetupOptions{
-		EnableCertificatesDataSource: true, EnabledReconcilersFor: map[string]bool{cainjector.CustomResourceDefinitionName: true},
+		EnableCertificatesDataSource: true,
+		EnabledReconcilersFor:        map[string]bool{cainjector.CustomResourceDefinitionName: true},
 	})
 	if err != nil {
 		return err
@@ -94,7 +95,8 @@ func startControllers(ctx context.Context, kubeconfig string) error {
 		return err
 	}
 	for _, name := range []string{
-		issuers.ControllerName, issuing.ControllerName, keymanager.ControllerName, readiness.ControllerName, requestmanager.ControllerName,
+		issuers.ControllerName, issuing.ControllerName, keymanager.ControllerName, readiness.ControllerName,
+		requestmanager.ControllerName,
 		trigger.ControllerName, approver.ControllerName, ca.CRControllerName, selfsigned.CRControllerName,
 	} {
 		c, err := controller.Known()[name](factory)

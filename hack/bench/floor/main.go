@@ -55,7 +55,8 @@ func run(ctx context.Context, o work.Options) error {
 		return fmt.Errorf("creating a client: %w", err)
 	}
 	widgets := client.Resource(work.GroupVersion.WithResource("widgets")).Namespace(o.Namespace)
-	configMaps := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(o.Namespace)
+	configMaps := client.Resource(schema.GroupVersionResource{Version: "v1",
+		Resource: "configmaps"}).Namespace(o.Namespace)
 	queue := make(chan *unstructured.Unstructured, queued)
 	failed := make(chan error, workers+1)
 	go func() { failed <- server.Start(ctx) }()
@@ -87,7 +88,10 @@ func run(ctx context.Context, o work.Options) error {
 }
 
 // feed queues each Widget whose generation is not the one that was seen, until the watch ends.
-func feed(ctx context.Context, widgets dynamic.ResourceInterface, seen map[types.UID]int64, queue chan<- *unstructured.Unstructured) error {
+func feed(
+	ctx context.Context, widgets dynamic.ResourceInterface, seen map[types.UID]int64,
+	queue chan<- *unstructured.Unstructured,
+) error {
 	yes := true
 	w, err := widgets.Watch(ctx, metav1.ListOptions{SendInitialEvents: &yes, AllowWatchBookmarks: true,
 		ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
@@ -120,7 +124,8 @@ func write(ctx context.Context, widgets, configMaps dynamic.ResourceInterface, w
 			"name": w.GetName(), "labels": map[string]any{work.ManagedLabel: name},
 			"annotations": map[string]any{work.RegionAnnotation: "first"},
 			"ownerReferences": []any{map[string]any{
-				"apiVersion": work.GroupVersion.String(), "kind": "Widget", "name": w.GetName(), "uid": string(w.GetUID()), "controller": true,
+				"apiVersion": work.GroupVersion.String(), "kind": "Widget", "name": w.GetName(),
+				"uid": string(w.GetUID()), "controller": true,
 			}},
 		},
 	}
@@ -135,7 +140,8 @@ func write(ctx context.Context, widgets, configMaps dynamic.ResourceInterface, w
 	}
 	patch := fmt.Sprintf(`{"status":{"observedGeneration":%d,"conditions":[{"type":"Ready","status":"True","reason":"Ready","message":"",`+
 		`"observedGeneration":%[1]d,"lastTransitionTime":"2000-01-01T00:00:00Z"}]}}`, w.GetGeneration())
-	_, err = widgets.Patch(ctx, w.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: name}, "status")
+	_, err = widgets.Patch(ctx, w.GetName(), types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{FieldManager: name}, "status")
 	if err != nil {
 		return fmt.Errorf("writing the status of Widget %s: %w", w.GetName(), err)
 	}

@@ -55,7 +55,8 @@ func run(ctx context.Context, o work.Options) error {
 		Metrics: metricsserver.Options{BindAddress: o.Metrics}, PprofBindAddress: o.Pprof,
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{o.Namespace: {}}, SyncPeriod: &o.Resync},
 
-		LeaderElection: o.Lease != "", LeaderElectionID: o.Lease, LeaderElectionNamespace: o.Namespace, LeaderElectionReleaseOnCancel: true,
+		LeaderElection: o.Lease != "", LeaderElectionID: o.Lease, LeaderElectionNamespace: o.Namespace,
+		LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
@@ -80,7 +81,8 @@ func (r *reconciler) readers(ctx context.Context, configMap client.Object) []ctr
 		return nil
 	}
 	widgets := &work.WidgetList{}
-	if err := r.List(ctx, widgets, client.InNamespace(configMap.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.List(ctx, widgets, client.InNamespace(configMap.GetNamespace()),
+		client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "listing the readers")
 	}
 	requests := make([]ctrl.Request, len(widgets.Items))
@@ -132,6 +134,7 @@ func desired(widget *work.Widget, region string) *applycorev1.ConfigMapApplyConf
 	owner := applymetav1.OwnerReference().WithAPIVersion(work.GroupVersion.String()).WithKind("Widget").
 		WithName(widget.Name).WithUID(widget.UID).WithController(true)
 	return applycorev1.ConfigMap(widget.Name, widget.Namespace).
-		WithLabels(map[string]string{work.ManagedLabel: name}).WithAnnotations(map[string]string{work.RegionAnnotation: region}).
+		WithLabels(map[string]string{work.ManagedLabel: name}).
+		WithAnnotations(map[string]string{work.RegionAnnotation: region}).
 		WithOwnerReferences(owner).WithData(widget.Spec.Data)
 }

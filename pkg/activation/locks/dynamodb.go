@@ -52,13 +52,15 @@ func openDynamoDB(f *load.ActivationFile) leadership.Store {
 			return nil, fmt.Errorf("reading the configuration of AWS: %w", err)
 		}
 		if cfg.Region == "" {
-			return nil, f.Errorf("dynamodb.region", "set it, or AWS_REGION", "required value is missing: the environment names no region either")
+			return nil, f.Errorf("dynamodb.region", "set it, or AWS_REGION",
+				"required value is missing: the environment names no region either")
 		}
-		return &item{table: d.Table, partition: d.PartitionKey, name: d.Key, client: dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
-			if d.Endpoint != "" {
-				o.BaseEndpoint = &d.Endpoint
-			}
-		})}, nil
+		return &item{table: d.Table, partition: d.PartitionKey, name: d.Key,
+			client: dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+				if d.Endpoint != "" {
+					o.BaseEndpoint = &d.Endpoint
+				}
+			})}, nil
 	}
 	return &lazy{name: "DynamoDB item " + d.Table + "/" + d.Key, open: open}
 }
@@ -151,7 +153,8 @@ func (i *item) error(err error) error {
 		return fmt.Errorf("table %s does not exist: create it, with a partition key of type String that is called %s: %w",
 			i.table, i.partition, err)
 	case errors.As(err, &answer) && answer.ErrorCode() == "ValidationException":
-		return fmt.Errorf("table %s has another key: its partition key must be %s, of type String, and it must have no sort key: %w", i.table,
+		return fmt.Errorf("table %s has another key: its partition key must be %s, of type String, and it must have no "+
+			"sort key: %w", i.table,
 			i.partition, err)
 	case errors.As(err, &answer) && answer.ErrorCode() == "AccessDeniedException":
 		return leadership.Forbidden(err)

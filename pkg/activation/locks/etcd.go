@@ -43,8 +43,10 @@ func openEtcd(f *load.ActivationFile) (leadership.Store, error) {
 		if secure != nil && secure.ServerName != "" {
 			dial = append(dial, grpc.WithTransportCredentials(&named{credentials.NewTLS(secure), secure.ServerName}))
 		}
-		client, err := clientv3.New(clientv3.Config{Endpoints: e.Endpoints, TLS: secure, Username: e.Username, Password: password,
-			DialTimeout: RequestTimeout(f), DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: RequestTimeout(f), Logger: zap.NewNop(),
+		client, err := clientv3.New(clientv3.Config{Endpoints: e.Endpoints, TLS: secure,
+			Username: e.Username, Password: password,
+			DialTimeout: RequestTimeout(f), DialKeepAliveTime: keepAlive,
+			DialKeepAliveTimeout: RequestTimeout(f), Logger: zap.NewNop(),
 			DialOptions: dial})
 		if err != nil {
 			return nil, fmt.Errorf("preparing the client: %w", err)
@@ -105,7 +107,8 @@ func (k *etcdKey) Update(ctx context.Context, record *leadership.Record) error {
 	if err != nil {
 		return err
 	}
-	answer, err := k.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(k.key), "=", k.read)).Then(clientv3.OpPut(k.key, text)).Commit()
+	answer, err := k.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(k.key), "=", k.read)).
+		Then(clientv3.OpPut(k.key, text)).Commit()
 	switch {
 	case err != nil:
 		return etcdError(err)
@@ -144,7 +147,8 @@ func (k *etcdKey) LastToken() leadership.Token { return lastToken }
 // etcdError marks refusals, which a second try meets too.
 func etcdError(err error) error {
 	switch {
-	case errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty):
+	case errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrAuthFailed),
+		errors.Is(err, rpctypes.ErrUserEmpty):
 		return leadership.Forbidden(err)
 	}
 	return err

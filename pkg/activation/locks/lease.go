@@ -46,7 +46,8 @@ func (t reportsTime) WrappedRoundTripper() http.RoundTripper { return t.RoundTri
 // openLease returns a lock that is a Lease in another cluster.
 func openLease(f *load.ActivationFile) (leadership.Store, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: f.Place(f.Lease.Kubeconfig)}
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Lease.Context})
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: f.Lease.Context})
 	cfg, err := loader.ClientConfig()
 	if err != nil {
 		return nil, f.Errorf("lease.kubeconfig", "name a kubeconfig for the cluster with the Lease", "%s cannot be used: %v",

@@ -28,7 +28,8 @@ const lastToken = leadership.Token(math.MaxInt)
 // encode writes a record. Times keep their microseconds, by which renewals differ.
 func encode(r *leadership.Record) stored {
 	text := func(t metav1.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00") }
-	return stored{Holder: r.HolderIdentity, LeaseSeconds: r.LeaseDurationSeconds, Acquired: text(r.AcquireTime), Renewed: text(r.RenewTime),
+	return stored{Holder: r.HolderIdentity, LeaseSeconds: r.LeaseDurationSeconds,
+		Acquired: text(r.AcquireTime), Renewed: text(r.RenewTime),
 		Token: strconv.Itoa(r.LeaderTransitions)}
 }
 
@@ -49,8 +50,9 @@ func (s stored) decode() (*leadership.Record, error) {
 	if s.LeaseSeconds < 0 || s.LeaseSeconds > math.MaxInt32 || token < 0 || token > maxToken {
 		return nil, notOurs(fmt.Errorf("leaseSeconds is %d, token is %d", s.LeaseSeconds, token))
 	}
-	return &leadership.Record{HolderIdentity: s.Holder, LeaseDurationSeconds: s.LeaseSeconds, AcquireTime: metav1.NewTime(acquired),
-		RenewTime: metav1.NewTime(renewed), LeaderTransitions: token}, nil
+	return &leadership.Record{HolderIdentity: s.Holder, LeaseDurationSeconds: s.LeaseSeconds,
+		AcquireTime: metav1.NewTime(acquired),
+		RenewTime:   metav1.NewTime(renewed), LeaderTransitions: token}, nil
 }
 
 // ErrNotOurs says that something else is where the record of a lock would be.

@@ -247,7 +247,9 @@ func (n *zookeeperNode) Watch(ctx context.Context, seen func(*leadership.Record)
 }
 
 // watchOnce reads the node, and returns a channel for its next change; nil if there is none.
-func (n *zookeeperNode) watchOnce(ctx context.Context, seen func(*leadership.Record) bool) (changed <-chan zk.Event, free bool) {
+func (n *zookeeperNode) watchOnce(
+	ctx context.Context, seen func(*leadership.Record) bool,
+) (changed <-chan zk.Event, free bool) {
 	var read found
 	err := n.do(ctx, func() (err error) {
 		read.data, read.stat, read.changed, err = n.conn.GetW(n.path)

@@ -179,7 +179,8 @@ func Replace(from, to string, m *Manifest) (bool, error) {
 	}
 	err = os.Rename(to, old)
 	if errors.Is(err, syscall.EBUSY) {
-		return false, fmt.Errorf("%w: if a volume is mounted there, name a directory in it, such as %s", err, filepath.Join(to, "backup"))
+		return false, fmt.Errorf("%w: if a volume is mounted there, name a directory in it, such as %s", err,
+			filepath.Join(to, "backup"))
 	}
 	if err := errors.Join(err, os.Rename(from, to)); err != nil {
 		return false, err
@@ -334,7 +335,8 @@ func packFile(archive *tar.Writer, dir, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: info.Size(), Typeflag: tar.TypeReg}); err != nil {
+	if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: info.Size(),
+		Typeflag: tar.TypeReg}); err != nil {
 		return err
 	}
 	_, err = io.Copy(archive, in)

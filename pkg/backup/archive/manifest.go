@@ -133,7 +133,8 @@ func readManifest(dir string) (*Manifest, error) {
 	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() { // reading a pipe would never end
 		return nil, fmt.Errorf("%s is not a regular file: use another backup", manifestName)
 	} else if err == nil && info.Size() > maxObject {
-		return nil, fmt.Errorf("%s has %d MiB, and a manifest has %d at most: use another backup", manifestName, info.Size()>>20, maxObject>>20)
+		return nil, fmt.Errorf("%s has %d MiB, and a manifest has %d at most: use another backup", manifestName,
+			info.Size()>>20, maxObject>>20)
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -144,7 +145,8 @@ func readManifest(dir string) (*Manifest, error) {
 		return nil, fmt.Errorf("%s is damaged: %w", manifestName, err)
 	}
 	if m.Format != Format {
-		return nil, fmt.Errorf("%s has format %d, and this version of the command reads format %d: use the version that wrote it",
+		return nil, fmt.Errorf(
+			"%s has format %d, and this version of the command reads format %d: use the version that wrote it",
 			manifestName, m.Format, Format)
 	}
 	if sum, err := m.digest(); err != nil || sum != m.SHA256 {
@@ -180,10 +182,12 @@ func (m *Manifest) belongs(f *File, u *unstructured.Unstructured) error {
 	}
 	switch namespace := u.GetNamespace(); {
 	case u.GetAPIVersion() != apiVersion || u.GetKind() != kind:
-		return fmt.Errorf("it has an object of %q %q, and the manifest says %s %s", u.GetAPIVersion(), u.GetKind(), apiVersion, kind)
+		return fmt.Errorf("it has an object of %q %q, and the manifest says %s %s", u.GetAPIVersion(),
+			u.GetKind(), apiVersion, kind)
 	case namespace != f.Namespace || (namespace != "") != namespaced:
 		return fmt.Errorf("it has an object of namespace %q, and the manifest says %q", namespace, f.Namespace)
-	case u.GetName() == "" || len(content.IsPathSegmentName(u.GetName())) > 0 || strings.ContainsFunc(u.GetName(), unicode.IsControl):
+	case u.GetName() == "" || len(content.IsPathSegmentName(u.GetName())) > 0 ||
+		strings.ContainsFunc(u.GetName(), unicode.IsControl):
 		return fmt.Errorf("%q is not the name of an object", u.GetName())
 	case f.Kind != "" && u.GetUID() == "":
 		return fmt.Errorf("%s has no uid", u.GetName())
@@ -198,7 +202,8 @@ func (m *Manifest) Definition(k *Kind) (*File, error) {
 			return f, nil
 		}
 	}
-	return nil, fmt.Errorf("manifest.json was altered: the CustomResourceDefinition of %q is not in the list of files: use another backup",
+	return nil, fmt.Errorf(
+		"manifest.json was altered: the CustomResourceDefinition of %q is not in the list of files: use another backup",
 		k.Name())
 }
 
@@ -248,7 +253,8 @@ func (m *Manifest) verify(dir string) error {
 			return fmt.Errorf("the backup is not complete: %s: %w", f.Path, withoutPath(err))
 		}
 		if sum != f.SHA256 {
-			return fmt.Errorf("%s was altered or truncated: its checksum is %s and not %s: use another backup", f.Path, sum, f.SHA256)
+			return fmt.Errorf("%s was altered or truncated: its checksum is %s and not %s: use another backup",
+				f.Path, sum, f.SHA256)
 		}
 	}
 	return m.checkUnlisted(dir)

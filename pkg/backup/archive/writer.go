@@ -82,7 +82,8 @@ func (w *Writer) begin(f File) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
-	out, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // EXCL: the objects of a namespace come together
+	// EXCL: the objects of a namespace come together
+	out, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("writing the objects of one namespace: %w", err)
 	}

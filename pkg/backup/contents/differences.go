@@ -60,7 +60,8 @@ func (d *differ) walk(path fieldpath.Path, want, live Value) {
 	case []any:
 		if l, ok := live.any.([]any); ok && len(l) == len(w) {
 			for i := range w {
-				d.walk(append(slices.Clip(path), fieldpath.Step{Kind: fieldpath.IndexStep, Index: i}), Value{w[i], true}, Value{l[i], true})
+				d.walk(append(slices.Clip(path), fieldpath.Step{Kind: fieldpath.IndexStep, Index: i}),
+					Value{w[i], true}, Value{l[i], true})
 			}
 			return
 		}

@@ -68,7 +68,8 @@ var tokenFields = [][]any{
 // Generated lists the fields of an archived object that are not restored.
 func Generated(u *unstructured.Unstructured) (paths [][]any) {
 	patterns := generatedFields[u.GroupVersionKind().GroupKind()]
-	if u.GetAPIVersion() == "v1" && u.GetKind() == "Secret" && u.Object["type"] == string(corev1.SecretTypeServiceAccountToken) {
+	if u.GetAPIVersion() == "v1" && u.GetKind() == "Secret" &&
+		u.Object["type"] == string(corev1.SecretTypeServiceAccountToken) {
 		patterns = tokenFields
 	}
 	for _, pattern := range patterns {
@@ -118,7 +119,8 @@ func at(v any, path []any) any {
 // owned reports whether someone owns a field: neither a controller of Kubernetes nor a subresource counts.
 func owned(u *unstructured.Unstructured, path []any) bool {
 	return slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		if e.FieldsV1 == nil || e.Subresource != "" || e.Manager == "kube-controller-manager" || e.Manager == "kube-scheduler" {
+		if e.FieldsV1 == nil || e.Subresource != "" || e.Manager == "kube-controller-manager" ||
+			e.Manager == "kube-scheduler" {
 			return false
 		}
 		fields := map[string]any{}
@@ -191,7 +193,8 @@ func Carry(u, live *unstructured.Unstructured, paths [][]any) {
 		if value == nil {
 			continue
 		}
-		if above, ok := at(u.Object, path[:max(last-1, 0)]).(map[string]any); ok && last > 0 && above[path[last-1].(string)] == nil {
+		if above, ok := at(u.Object, path[:max(last-1, 0)]).(map[string]any); ok && last > 0 &&
+			above[path[last-1].(string)] == nil {
 			above[path[last-1].(string)] = map[string]any{}
 		}
 		if m, ok := at(u.Object, path[:last]).(map[string]any); ok {

@@ -36,8 +36,9 @@ func (o *Owner) String() string {
 func Owners(u *unstructured.Unstructured, operators []archive.Operator) []Owner {
 	var list []Owner
 	for _, ref := range u.GetOwnerReferences() {
-		list = append(list, Owner{UID: ref.UID, GVK: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), Namespace: u.GetNamespace(),
-			Name: ref.Name})
+		list = append(list, Owner{UID: ref.UID, GVK: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind),
+			Namespace: u.GetNamespace(),
+			Name:      ref.Name})
 	}
 	seen := map[string]bool{}
 	for _, o := range operators {
@@ -45,7 +46,8 @@ func Owners(u *unstructured.Unstructured, operators []archive.Operator) []Owner 
 			at, uid, ok := ParseMark(u.GetAnnotations()[key])
 			if ok && !seen[key] && !strings.Contains(uid, ":") { // the uid of a row, which never changes
 				seen[key] = true
-				list = append(list, Owner{UID: types.UID(uid), Resource: o.Upstream, Annotation: key, Namespace: at[0], Name: at[1]})
+				list = append(list, Owner{UID: types.UID(uid), Resource: o.Upstream, Annotation: key,
+					Namespace: at[0], Name: at[1]})
 			}
 		}
 	}

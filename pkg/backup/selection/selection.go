@@ -88,7 +88,8 @@ func byOwnership(files []*load.File) []*load.File {
 	left, sorted := slices.Clone(files), []*load.File(nil)
 	makes := func(f *load.File, w config.Watch) bool {
 		return slices.ContainsFunc(f.Downstreams, func(d config.Downstream) bool {
-			return schema.FromAPIVersionAndKind(d.APIVersion, d.Kind).GroupKind() == schema.FromAPIVersionAndKind(w.APIVersion, w.Kind).GroupKind()
+			return schema.FromAPIVersionAndKind(d.APIVersion, d.Kind).
+				GroupKind() == schema.FromAPIVersionAndKind(w.APIVersion, w.Kind).GroupKind()
 		})
 	}
 	for len(left) > 0 {
@@ -130,7 +131,8 @@ func (s *selecting) add(kind *kinds.Kind, namespaces []string, choice backup.Cho
 }
 
 func selection(kind *kinds.Kind, namespaces []string, choice backup.Choice) backup.Selection {
-	return backup.Selection{GVK: kind.GVK, Resource: kind.GVR.Resource, Namespaced: kind.Namespaced, HasStatus: kind.HasStatus,
+	return backup.Selection{GVK: kind.GVK, Resource: kind.GVR.Resource,
+		Namespaced: kind.Namespaced, HasStatus: kind.HasStatus,
 		Custom: kind.IsCustom(), Namespaces: namespaces, Choices: []backup.Choice{choice}}
 }
 
@@ -218,7 +220,9 @@ func setOf(names []string) map[string]bool {
 }
 
 // selected are the namespaces with certain labels, of those that are allowed; nil allows all.
-func (s *selecting) selected(ctx context.Context, selector *metav1.LabelSelector, allowed map[string]bool) (map[string]bool, error) {
+func (s *selecting) selected(
+	ctx context.Context, selector *metav1.LabelSelector, allowed map[string]bool,
+) (map[string]bool, error) {
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
 		return nil, err
@@ -249,9 +253,11 @@ func (s *selecting) downstreams(f *load.File) error {
 			errs = append(errs, fmt.Errorf("operator %s: downstream %s: %w", f.Metadata.Name, d.Name, err))
 			continue
 		}
-		choice := backup.Choice{Owned: true} // by its owner alone: the labels may be those of another config, or they were removed
+		// by its owner alone: the labels may be those of another config, or they were removed
+		choice := backup.Choice{Owned: true}
 		if f.Source != nil {
-			choice.Selector, choice.Rows, choice.Marks = labels.SelectorFromSet(f.ConstantLabels()), f.Metadata.Name, ownerAnnotations(f)
+			choice.Selector, choice.Rows, choice.Marks = labels.SelectorFromSet(f.ConstantLabels()),
+				f.Metadata.Name, ownerAnnotations(f)
 		}
 		s.add(kind, s.targets(f, &d), choice)
 	}
@@ -263,7 +269,8 @@ func (s *selecting) downstreams(f *load.File) error {
 func (s *selecting) recorded(files []*load.File, u *unstructured.Unstructured) []backup.Selection {
 	var list []backup.Selection
 	for _, f := range files {
-		if f.Source != nil || schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).GroupKind() != u.GroupVersionKind().GroupKind() {
+		if f.Source != nil || schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).
+			GroupKind() != u.GroupVersionKind().GroupKind() {
 			continue
 		}
 		path, err := fieldpath.Parse(f.Status.Downstreams)
@@ -280,7 +287,8 @@ func (s *selecting) recorded(files []*load.File, u *unstructured.Unstructured) [
 				continue
 			}
 			kind, err := s.Kinds.Kind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
-			if err == nil && kind.Namespaced == (r.Namespace != "") && s.mayWrite(kind) { // else another client has written the status
+			// else another client has written the status
+			if err == nil && kind.Namespaced == (r.Namespace != "") && s.mayWrite(kind) {
 				var namespaces []string
 				if kind.Namespaced {
 					namespaces = []string{r.Namespace}
@@ -311,7 +319,8 @@ func OperatorOf(f *load.File, kind *kinds.Kind) archive.Operator {
 	if f.Conventions.Pause != nil {
 		o.Pause = f.Conventions.Pause.Annotation
 	}
-	o.Owners, o.FieldManagers, o.Finalizers = ownerAnnotations(f), f.Conventions.FieldManagers(), f.Conventions.Finalizers()
+	o.Owners, o.FieldManagers, o.Finalizers = ownerAnnotations(f),
+		f.Conventions.FieldManagers(), f.Conventions.Finalizers()
 	o.Hashes = []archive.Key{{Annotation: f.Conventions.Hash.Annotation, Label: f.Conventions.Hash.Label}}
 	if p := f.Conventions.Previous; p != nil && p.Hash != nil {
 		o.Hashes = append(o.Hashes, archive.Key{Annotation: p.Hash.Annotation, Label: p.Hash.Label})

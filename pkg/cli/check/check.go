@@ -72,7 +72,8 @@ Without --live no API server is used. The exit code is 1 if there is an error.`,
 	}
 	o.configs.Bind(cmd)
 	command.BindCRDs(cmd, &o.crds)
-	cmd.Flags().BoolVar(&o.live, "live", false, "Take kinds and schemas from the API server instead of files; nothing is written")
+	cmd.Flags().BoolVar(&o.live, "live", false,
+		"Take kinds and schemas from the API server instead of files; nothing is written")
 	o.connection.Bind(cmd, "")
 	return cmd
 }
@@ -183,7 +184,8 @@ func (o *checkOptions) conversions(ctx context.Context, files []*load.Conversion
 			return problems, err
 		}
 		if crd == nil {
-			fmt.Fprintf(o.streams.Out, "conversion %s: not checked: give the CustomResourceDefinition of %s with --crds\n", f.Name, f.For)
+			fmt.Fprintf(o.streams.Out, "conversion %s: not checked: give the CustomResourceDefinition of %s with --crds\n",
+				f.Name, f.For)
 			continue
 		}
 		c, found := conversions.Compile(f, crd, false)
@@ -237,7 +239,8 @@ func (o *checkOptions) kinds() (compile.Options, error) {
 		return compile.Options{Kinds: source}, err
 	}
 	if len(o.crds) > 0 {
-		return compile.Options{}, command.Usagef("--crds and --live cannot be combined: kinds come from files or from the API server")
+		return compile.Options{},
+			command.Usagef("--crds and --live cannot be combined: kinds come from files or from the API server")
 	}
 	cfg, err := o.connection.REST()
 	if err != nil {

@@ -119,7 +119,8 @@ func (r *checkReport) write(w io.Writer) {
 	r.writeHoles(w)
 	if r.status != "" {
 		if r.optional {
-			fmt.Fprintln(w, "  optional: to record how the API server or admission changes downstreams, so that a restart needs no apply, add "+
+			fmt.Fprintln(w, "  optional: to record how the API server or admission changes downstreams, so that a restart "+
+				"needs no apply, add "+
 				"to the upstream's CustomResourceDefinition:")
 		} else {
 			fmt.Fprintln(w, "  the upstream's schema cannot store all of the status; add to its CustomResourceDefinition:")
@@ -154,7 +155,8 @@ func (r *checkReport) writeHoles(w io.Writer) {
 		fmt.Fprintf(w, "    %s\n", line)
 	}
 	if r.closed > 0 {
-		fmt.Fprintf(w, "    but not through %s, declared as text, a number or a boolean\n", command.Count(r.closed, "other field"))
+		fmt.Fprintf(w, "    but not through %s, declared as text, a number or a boolean\n",
+			command.Count(r.closed, "other field"))
 	}
 }
 

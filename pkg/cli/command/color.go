@@ -48,7 +48,9 @@ func (c *Color) Painter(streams IO) Painter {
 	case "never":
 		return Painter{}
 	}
-	noColor := slices.ContainsFunc(streams.Env, func(e string) bool { return strings.HasPrefix(e, "NO_COLOR=") && e != "NO_COLOR=" })
+	noColor := slices.ContainsFunc(streams.Env, func(e string) bool {
+		return strings.HasPrefix(e, "NO_COLOR=") && e != "NO_COLOR="
+	})
 	return Painter{On: AtTerminal(streams.Out) && !noColor}
 }
 

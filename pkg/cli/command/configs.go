@@ -34,7 +34,8 @@ func (f *Configs) Bind(cmd *cobra.Command) {
 
 // BindFiles adds the flag that names configs.
 func (f *Configs) BindFiles(cmd *cobra.Command) {
-	BindFiles(cmd, &f.Files, "config", "c", "Config file, a directory of them, or - for standard input; may be repeated", "yaml", "yml")
+	BindFiles(cmd, &f.Files, "config", "c", "Config file, a directory of them, or - for standard input; may be repeated",
+		"yaml", "yml")
 }
 
 // FindNearest names the config of a command that was given none: the nearest one from the working directory upward, as
@@ -59,7 +60,8 @@ func (f *Configs) Load(streams IO) ([]*load.File, config.Errors, error) {
 	if err := f.FindNearest(); err != nil {
 		return nil, nil, err
 	}
-	files, errs := load.Operators(load.Options{Files: f.Files, Set: f.Set, Env: streams.Env, Stdin: streams.In, Program: Build().Version})
+	files, errs := load.Operators(load.Options{Files: f.Files, Set: f.Set, Env: streams.Env,
+		Stdin: streams.In, Program: Build().Version})
 	return files, errs, nil
 }
 
@@ -151,6 +153,8 @@ func (f *Configs) ValidConversions(operators []*load.File, streams IO) ([]*load.
 
 // ActivationsBeside returns the activations in the files, with the operators that follow them. identity, if it is not
 // empty, replaces theirs. An operator whose activation is missing or has errors is not valid any more.
-func (f *Configs) ActivationsBeside(operators []*load.File, streams IO, identity string) ([]*load.ActivationFile, config.Errors) {
+func (f *Configs) ActivationsBeside(
+	operators []*load.File, streams IO, identity string,
+) ([]*load.ActivationFile, config.Errors) {
 	return load.Activations(load.Options{Files: f.Files, Stdin: streams.In, Identity: identity}, operators)
 }

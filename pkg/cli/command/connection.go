@@ -53,7 +53,8 @@ func (c *Connection) Bind(cmd *cobra.Command, namespaceUsage string) {
 		}
 	})
 	cmd.Flags().AddFlagSet(flags)
-	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string,
+		string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return c.contexts(), cobra.ShellCompDirectiveNoFileComp
 	})
 }
@@ -69,18 +70,21 @@ func (c *Connection) REST() (*rest.Config, error) {
 	cfg, err := c.loader().ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err) && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "":
-		return nil, Usagef("no API server is configured: KUBECONFIG is %s, which does not exist or names no cluster: add --kubeconfig FILE, or "+
+		return nil, Usagef("no API server is configured: KUBECONFIG is %s, which does not exist or names no cluster: add "+
+			"--kubeconfig FILE, or "+
 			"fix it",
 			os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 	case clientcmd.IsEmptyConfig(err):
-		return nil, Usagef("no API server is configured: add --kubeconfig FILE, or set KUBECONFIG; inside a pod its service account is used")
+		return nil, Usagef("no API server is configured: add --kubeconfig FILE, or set KUBECONFIG; inside a pod its " +
+			"service account is used")
 	case err != nil:
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	if as := c.Overrides.AuthInfo; as.Impersonate != "" {
 		// A pod's own configuration knows nothing of --as; unheeded it would mean more rights than were asked for.
-		cfg.Impersonate = rest.ImpersonationConfig{UserName: as.Impersonate, UID: as.ImpersonateUID, Groups: as.ImpersonateGroups,
-			Extra: as.ImpersonateUserExtra}
+		cfg.Impersonate = rest.ImpersonationConfig{UserName: as.Impersonate, UID: as.ImpersonateUID,
+			Groups: as.ImpersonateGroups,
+			Extra:  as.ImpersonateUserExtra}
 	}
 	cfg.QPS, cfg.Burst = c.qps, c.burst
 	if cfg.QPS == 0 {
@@ -89,7 +93,8 @@ func (c *Connection) REST() (*rest.Config, error) {
 	if cfg.Burst == 0 {
 		cfg.Burst = max(int(2*cfg.QPS), 1)
 	}
-	cfg.WarningHandler = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true}) // as kubectl prints them
+	// as kubectl prints them
+	cfg.WarningHandler = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true})
 	cfg.UserAgent = fmt.Sprintf("corollary/%s (%s/%s)", Build().Version, runtime.GOOS, runtime.GOARCH)
 	return cfg, nil
 }

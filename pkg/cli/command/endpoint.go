@@ -17,8 +17,10 @@ type EndpointFlags struct {
 
 // BindFlags adds the flags.
 func (f *EndpointFlags) BindFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&f.Service, "webhook-service", "", "NAMESPACE/NAME:PORT of the Service by which API servers reach the webhook")
-	flags.StringVar(&f.URL, "webhook-url", "", "https://HOST:PORT by which API servers reach the webhook, instead of a Service")
+	flags.StringVar(&f.Service, "webhook-service", "",
+		"NAMESPACE/NAME:PORT of the Service by which API servers reach the webhook")
+	flags.StringVar(&f.URL, "webhook-url", "",
+		"https://HOST:PORT by which API servers reach the webhook, instead of a Service")
 }
 
 // Endpoint reads the flags.
@@ -26,7 +28,8 @@ func (f *EndpointFlags) Endpoint() (webhook.Endpoint, error) {
 	var e webhook.Endpoint
 	switch {
 	case (f.Service == "") == (f.URL == ""):
-		return e, Usagef("exactly one of --webhook-service and --webhook-url must say where API servers find the webhook that converts")
+		return e, Usagef("exactly one of --webhook-service and --webhook-url must say where API servers find the webhook " +
+			"that converts")
 	case f.URL != "":
 		e.URL = strings.TrimSuffix(f.URL, "/")
 	default:

@@ -12,12 +12,14 @@ import (
 
 // BindCRDs adds the flag by which offline commands learn of custom kinds.
 func BindCRDs(cmd *cobra.Command, crds *[]string) {
-	BindFiles(cmd, crds, "crds", "", "File or directory with CustomResourceDefinitions; may be repeated", "yaml", "yml", "json")
+	BindFiles(cmd, crds, "crds", "", "File or directory with CustomResourceDefinitions; may be repeated",
+		"yaml", "yml", "json")
 }
 
 // BindUpstreams adds the flag that names custom resources.
 func BindUpstreams(cmd *cobra.Command, files *[]string) {
-	BindFiles(cmd, files, "filename", "f", "File with custom resources, a directory of them, or - for standard input; may be repeated",
+	BindFiles(cmd, files, "filename", "f",
+		"File with custom resources, a directory of them, or - for standard input; may be repeated",
 		"yaml", "yml", "json")
 }
 
@@ -30,7 +32,8 @@ func BindFiles(cmd *cobra.Command, files *[]string, name, short, usage string, e
 // CompleteFiles has the shell offer files with these extensions for a flag.
 func CompleteFiles(cmd *cobra.Command, flag string, extensions ...string) {
 	// The only error is a flag that does not exist.
-	_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string,
+		string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return extensions, cobra.ShellCompDirectiveFilterFileExt
 	})
 }

@@ -120,7 +120,8 @@ func (n *KindNames) find(name string) (*NamedKind, error) {
 	case 0:
 		for _, gvk := range n.missing {
 			if kind := strings.ToLower(gvk.Kind); word == kind || word == kind+"s" || word == kind+"es" {
-				return nil, fmt.Errorf("%s %s is not served by the API server: install its CustomResourceDefinition", gvk.GroupVersion(), gvk.Kind)
+				return nil, fmt.Errorf("%s %s is not served by the API server: install its CustomResourceDefinition",
+					gvk.GroupVersion(), gvk.Kind)
 			}
 		}
 		return nil, fmt.Errorf("no config has a kind %q; the kinds are %s", name, n)

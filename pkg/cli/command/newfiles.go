@@ -28,7 +28,8 @@ func WriteNew(dir string, files []File, force bool, otherwise string) ([]string,
 		}
 	}
 	if len(taken) > 0 && !force {
-		return nil, fmt.Errorf("nothing is written: %s would be overwritten: %s, or add --force", strings.Join(taken, ", "), otherwise)
+		return nil, fmt.Errorf("nothing is written: %s would be overwritten: %s, or add --force",
+			strings.Join(taken, ", "), otherwise)
 	}
 	for i, f := range files {
 		if err := os.MkdirAll(filepath.Dir(names[i]), 0o755); err != nil {

@@ -42,7 +42,8 @@ func FlagError(cmd *cobra.Command, err error) error {
 // wrongValue says of a flag's value what it should have been, where that is a matter of its type: pflag names the Go
 // function that could not read it.
 func wrongValue(e *pflag.InvalidValueError) string {
-	wanted := map[string]string{"int": "a whole number", "float32": "a number", "bool": "true or false"}[e.GetFlag().Value.Type()]
+	wanted := map[string]string{"int": "a whole number", "float32": "a number",
+		"bool": "true or false"}[e.GetFlag().Value.Type()]
 	if c, ok := e.GetFlag().Value.(*Choice); ok {
 		wanted = spelling.Either(c.Words)
 	}

@@ -72,7 +72,8 @@ func (o *convertOptions) compile() ([]*conversions.Conversion, error) {
 		if crd := conversions.DefinitionFor(definitions, f); crd != nil {
 			refusals, err := kinds.Refusals(context.Background(), crd)
 			if err == nil && len(refusals) > 0 {
-				err = fmt.Errorf("API servers refuse CustomResourceDefinition %s: %s: %s", crd.Name, refusals[0].Path, refusals[0].Reason)
+				err = fmt.Errorf("API servers refuse CustomResourceDefinition %s: %s: %s", crd.Name,
+					refusals[0].Path, refusals[0].Reason)
 			}
 			return crd, err
 		}

@@ -70,7 +70,8 @@ a certificate for exactly its rules and schemas: keep it with the config.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&o.live, "live", false, "Try the objects that the cluster has, instead of made ones")
 	flags.Uint64Var(&o.seed, "seed", 1, "Seed of the random objects: the same seed makes the same objects")
-	flags.IntVar(&o.objects, "objects", conversions.ObjectsToProve, "How many random objects to make for each version and direction")
+	flags.IntVar(&o.objects, "objects", conversions.ObjectsToProve,
+		"How many random objects to make for each version and direction")
 	flags.StringVarP(&o.output, "output", "o", "", "Write the certificate to this file")
 	return cmd
 }
@@ -130,7 +131,8 @@ func (o *proveOptions) print(c *conversions.Conversion, proof *prove.Proof) {
 	for _, pair := range proof.Pairs {
 		fmt.Fprintf(o.streams.Out, "  %s → %s → %s: %s (%s)\n", pair.From, pair.Via, pair.From, verdict(&pair), tried(&pair))
 		for _, field := range slices.Sorted(maps.Keys(pair.Lost)) {
-			fmt.Fprintf(o.streams.Out, "    lost as acknowledged: %s (in %s)\n", field, command.Count(pair.Lost[field], "object"))
+			fmt.Fprintf(o.streams.Out, "    lost as acknowledged: %s (in %s)\n", field,
+				command.Count(pair.Lost[field], "object"))
 		}
 		for _, field := range slices.Sorted(maps.Keys(pair.Kept)) {
 			fmt.Fprintf(o.streams.Out, "    by the annotation: %s (in %s)\n", field, command.Count(pair.Kept[field], "object"))
@@ -142,7 +144,8 @@ func (o *proveOptions) print(c *conversions.Conversion, proof *prove.Proof) {
 		for _, shown := range []struct {
 			title string
 			obj   map[string]any
-		}{{"object", pair.Counterexample.Object}, {"in " + pair.Via, pair.Counterexample.There}, {"and back", pair.Counterexample.Back}} {
+		}{{"object", pair.Counterexample.Object}, {"in " + pair.Via, pair.Counterexample.There},
+			{"and back", pair.Counterexample.Back}} {
 			if shown.obj == nil {
 				continue
 			}

@@ -66,12 +66,15 @@ func (o *proveOptions) runLive(ctx context.Context, cmd *cobra.Command) error {
 // tryLive tries the objects of one kind, in the version that they are stored in. It returns how many do not survive.
 // One object that the webhook cannot convert fails the list in every version but its own: then they are read in the
 // versions in which they may be stored.
-func (o *proveOptions) tryLive(ctx context.Context, client dynamic.Interface, c *conversions.Conversion) (lost int, err error) {
+func (o *proveOptions) tryLive(
+	ctx context.Context, client dynamic.Interface, c *conversions.Conversion,
+) (lost int, err error) {
 	version := kinds.StoredVersion(c.CRD)
 	others := slices.DeleteFunc(slices.Clone(c.CRD.Status.StoredVersions), func(v string) bool { return v == version })
 	fmt.Fprintf(o.streams.Out, "%s (%s)\n", c.File.Name, c.File.For)
 	if len(others) > 0 {
-		fmt.Fprintf(o.streams.Out, "  note: objects may be stored as %s, too, and are read as the API server gives them in %s\n",
+		fmt.Fprintf(o.streams.Out,
+			"  note: objects may be stored as %s, too, and are read as the API server gives them in %s\n",
 			strings.Join(others, ", "), version)
 	}
 	lost, err = o.tryVersion(ctx, client, c, version)

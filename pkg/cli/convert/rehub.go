@@ -36,13 +36,15 @@ marked "to do".`,
 	}
 	o.bind(cmd)
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "Seed of the random objects: the same seed makes the same objects")
-	cmd.Flags().IntVar(&o.objects, "objects", conversions.ObjectsToProve, "How many random objects to make for each version and direction")
+	cmd.Flags().IntVar(&o.objects, "objects", conversions.ObjectsToProve,
+		"How many random objects to make for each version and direction")
 	return cmd
 }
 
 func (o *proveOptions) rehub(ctx context.Context, args []string) error {
 	if len(args) != 1 {
-		return command.Usagef("exactly one version must be named, the new hub: corollary convert rehub -c FILE --crds FILE v2")
+		return command.Usagef(
+			"exactly one version must be named, the new hub: corollary convert rehub -c FILE --crds FILE v2")
 	}
 	hub := args[0]
 	list, err := o.compile()
@@ -58,7 +60,8 @@ func (o *proveOptions) rehub(ctx context.Context, args []string) error {
 		return fmt.Errorf("%s cannot be the hub of %s: %w", hub, old.File.Name, err)
 	}
 	converter, more := convert.Compile(made, convert.Options{
-		Kind: old.File.For, Versions: old.Versions, Stored: kinds.StoredVersion(old.CRD), Namespaced: kinds.IsNamespaced(old.CRD),
+		Kind: old.File.For, Versions: old.Versions, Stored: kinds.StoredVersion(old.CRD),
+		Namespaced: kinds.IsNamespaced(old.CRD),
 	})
 	problems = append(problems, more...)
 	if err := o.printRehubbed(old, made, problems); err != nil {
@@ -77,7 +80,8 @@ func (o *proveOptions) rehub(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		return fmt.Errorf("an object would be converted differently: %s:\n%s", found.Problem, command.Indent(string(text), "  "))
+		return fmt.Errorf("an object would be converted differently: %s:\n%s", found.Problem,
+			command.Indent(string(text), "  "))
 	}
 	proof, err := prove.Prove(ctx, converter, options)
 	if err != nil {
@@ -93,7 +97,9 @@ func (o *proveOptions) rehub(ctx context.Context, args []string) error {
 }
 
 // printRehubbed writes a conversion in the form that it has in its config, and what is to be done by hand.
-func (o *proveOptions) printRehubbed(old *conversions.Conversion, made *conversion.Conversion, problems []*convert.Problem) error {
+func (o *proveOptions) printRehubbed(
+	old *conversions.Conversion, made *conversion.Conversion, problems []*convert.Problem,
+) error {
 	text, err := yaml.Marshal(old.File.Rewritten(made))
 	if err != nil {
 		return err

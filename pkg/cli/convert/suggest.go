@@ -48,7 +48,8 @@ comment. Prove the result: corollary convert prove.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.kind, "kind", "", "Kind to convert, where the files define several: KIND.GROUP")
 	flags.StringVar(&o.hub, "hub", "", "Version that all others convert through; by default the stored one")
-	flags.StringVar(&o.manager, "field-manager", "", "Field manager that writes spec.conversion; by default the resource's name")
+	flags.StringVar(&o.manager, "field-manager", "",
+		"Field manager that writes spec.conversion; by default the resource's name")
 	return cmd
 }
 
@@ -123,11 +124,13 @@ func (o *suggestOptions) definition() (*apiextensionsv1.CustomResourceDefinition
 
 // print writes the draft, with a comment for each guess, for each problem, and for each rule that is only suspected.
 func (o *suggestOptions) print(
-	crd *apiextensionsv1.CustomResourceDefinition, made *conversion.Conversion, guesses map[string]string, problems []*convert.Problem,
+	crd *apiextensionsv1.CustomResourceDefinition, made *conversion.Conversion, guesses map[string]string,
+	problems []*convert.Problem,
 	suspected []string,
 ) error {
 	text, err := yaml.Marshal(conversion.ConversionDocument{
-		APIVersion: config.APIVersion, Kind: conversion.ConversionKind, Metadata: common.Metadata{Name: crd.Spec.Names.Plural},
+		APIVersion: config.APIVersion, Kind: conversion.ConversionKind,
+		Metadata:     common.Metadata{Name: crd.Spec.Names.Plural},
 		For:          conversion.ConvertedKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind},
 		FieldManager: o.manager, Conversion: *made,
 	})

@@ -66,7 +66,8 @@ conversion, and 3 if something breaks.`,
 			switch {
 			case len(args) != 2:
 				return command.Usagef(
-					"name two files or directories with CustomResourceDefinitions, the old one first; the word cluster stands for the API server",
+					"name two files or directories with CustomResourceDefinitions, the old one first; the word cluster stands for " +
+						"the API server",
 				)
 			case args[0] == inCluster && args[1] == inCluster:
 				return command.Usagef("OLD and NEW are the same: name a file or directory for one of them")
@@ -156,7 +157,9 @@ func leaveConversion(cluster, files []*apiextensionsv1.CustomResourceDefinition)
 	}
 }
 
-func (o *diffOptions) fromCluster(ctx context.Context, names []string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+func (o *diffOptions) fromCluster(
+	ctx context.Context, names []string,
+) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	client, err := o.connection.Dynamic()
 	if err != nil {
 		return nil, err

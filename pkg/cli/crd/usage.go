@@ -112,7 +112,8 @@ func printUsage(out io.Writer, u *migrate.Usage) error {
 		if !m.Last.IsZero() {
 			at = m.Last.UTC().Format(time.RFC3339)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", m.Version, command.EscapeControl(m.Manager), m.Operation, m.Objects, at, m.Example)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", m.Version, command.EscapeControl(m.Manager),
+			m.Operation, m.Objects, at, m.Example)
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("writing the usage: %w", err)

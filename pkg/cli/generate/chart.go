@@ -43,7 +43,8 @@ func (o *chart) run() error {
 	switch {
 	case len(o.configs.Set) > 0:
 		return command.Usagef(
-			"--set is not supported here: values hold the config files as they are; change the file, or set COROLLARY_SET_<anything> " +
+			"--set is not supported here: values hold the config files as they are; change the file, or set " +
+				"COROLLARY_SET_<anything> " +
 				"under the chart's env")
 	case o.configs.ReadsStdin():
 		return command.Usagef("-c - is not supported here: give a file, so that the files that it names are found")

@@ -81,7 +81,8 @@ func (o *conversion) run() error {
 		return err
 	}
 	if len(converting) == 0 {
-		return fmt.Errorf("no config of %s has a conversion, so there is nothing to print", strings.Join(o.configs.Files, ", "))
+		return fmt.Errorf("no config of %s has a conversion, so there is nothing to print",
+			strings.Join(o.configs.Files, ", "))
 	}
 	var list []generate.Manifest
 	var notes []string
@@ -95,8 +96,9 @@ func (o *conversion) run() error {
 		}
 	}
 	command.WriteNotes(o.streams, notes)
-	return o.print("spec.conversion", "What "+endpoint.String()+" needs in CustomResourceDefinitions: generated from the configs by "+
-		"corollary generate crd-conversion.", list)
+	return o.print("spec.conversion",
+		"What "+endpoint.String()+" needs in CustomResourceDefinitions: generated from the configs by "+
+			"corollary generate crd-conversion.", list)
 }
 
 // definition is the document for one conversion. crd is its definition; without one it is assumed to have several
@@ -120,7 +122,8 @@ func (o *conversion) definition(c *load.ConversionFile, source kinds.Source,
 func (o *conversion) trust() ([]byte, error) {
 	if o.inject != "" {
 		if o.ca != "" {
-			return nil, command.Usagef("--ca-file and --inject-ca-from cannot be combined: either the repository or the cainjector owns caBundle")
+			return nil, command.Usagef(
+				"--ca-file and --inject-ca-from cannot be combined: either the repository or the cainjector owns caBundle")
 		}
 		_, err := command.NamespacedName("--inject-ca-from", o.inject)
 		return nil, err
@@ -134,7 +137,8 @@ func (o *conversion) trust() ([]byte, error) {
 	}
 	trust, err := webhook.Trust(text)
 	if err != nil {
-		return nil, fmt.Errorf("reading the certificate authorities: %s: %w: give a file in PEM, such as ca.crt of the webhook's Secret",
+		return nil, fmt.Errorf(
+			"reading the certificate authorities: %s: %w: give a file in PEM, such as ca.crt of the webhook's Secret",
 			o.ca, err)
 	}
 	return trust, nil

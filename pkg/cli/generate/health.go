@@ -7,17 +7,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/generate"
+	"github.com/corollary-dev/corollary/pkg/generate/healthchecks"
 )
 
 type health struct {
 	maker
 	// text writes the file for one tool.
-	text func(out *bytes.Buffer, list []generate.Health) error
+	text func(out *bytes.Buffer, list []healthchecks.Health) error
 }
 
 func newArgoCD(streams command.IO) *cobra.Command {
-	o := &health{maker: maker{streams: streams}, text: generate.WriteArgoCD}
+	o := &health{maker: maker{streams: streams}, text: healthchecks.WriteArgoCD}
 	return o.describe("argocd-health", "Print the health checks of the watched kinds for Argo CD",
 		`Print a health check in Lua for each kind that configs watch, as a patch of Argo CD's
 ConfigMap argocd-cm. Without one, Argo CD considers a custom resource healthy as soon
@@ -31,7 +31,7 @@ older generation, or no status yet.`,
 }
 
 func newFlux(streams command.IO) *cobra.Command {
-	o := &health{maker: maker{streams: streams}, text: generate.WriteFlux}
+	o := &health{maker: maker{streams: streams}, text: healthchecks.WriteFlux}
 	return o.describe("flux-health", "Print the health checks of the watched kinds for Flux",
 		`Print spec.healthCheckExprs for a Flux Kustomization that applies the kinds that
 configs watch.
@@ -53,12 +53,14 @@ func (o *health) run() error {
 	if err != nil {
 		return err
 	}
-	list, silent := generate.HealthOf(files)
+	list, silent := healthchecks.Of(files)
 	for _, name := range silent {
-		fmt.Fprintf(o.streams.Err, "note: operator %s writes no status (status.enabled is false): its upstreams have no health\n", name)
+		fmt.Fprintf(o.streams.Err,
+			"note: operator %s writes no status (status.enabled is false): its upstreams have no health\n", name)
 	}
 	if len(list) == 0 {
-		return fmt.Errorf("no operator of %s writes a status, so there is no health to check", command.Count(len(files), "config"))
+		return fmt.Errorf("no operator of %s writes a status, so there is no health to check",
+			command.Count(len(files), "config"))
 	}
 	var out bytes.Buffer
 	if err := o.text(&out, list); err != nil {

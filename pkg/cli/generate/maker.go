@@ -35,7 +35,8 @@ func (m *maker) command(run func() error, withCRDs bool, cmd *cobra.Command) *co
 
 // bindOutput adds -o, for a command that prints objects.
 func (m *maker) bindOutput(cmd *cobra.Command) {
-	m.output.Bind(cmd, "Output format: yaml, with comments, or json or kyaml, without", command.YAML, command.JSON, command.KYAML)
+	m.output.Bind(cmd, "Output format: yaml, with comments, or json or kyaml, without", command.YAML,
+		command.JSON, command.KYAML)
 }
 
 // describedBy are the definitions of the kinds that loaded configs describe. It prints the rules that they lack to

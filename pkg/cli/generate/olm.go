@@ -49,7 +49,8 @@ configs with serviceAccount are refused.`,
 	flags.StringVar(&o.bundle.Package, "package", "", "Name of the package, and of all that the bundle installs")
 	flags.StringVar(&o.bundle.Version, "version", "", "Version of the package, such as 1.2.3")
 	flags.StringVar(&o.bundle.Image, "image", "", "Container image of Corollary")
-	flags.StringSliceVar(&o.bundle.Channels, "channels", []string{"stable"}, "Channels that offer the bundle, the default one first")
+	flags.StringSliceVar(&o.bundle.Channels, "channels", []string{"stable"},
+		"Channels that offer the bundle, the default one first")
 	flags.StringVar(&o.bundle.Replaces, "replaces", "",
 		"Name of the ClusterServiceVersion that this one replaces, such as app-operator.v1.2.2")
 	flags.StringVar(&o.dir, "dir", "", "Directory to write into")
@@ -61,7 +62,8 @@ configs with serviceAccount are refused.`,
 // check refuses what cannot be meant, before anything is read.
 func (o *bundle) check() error {
 	for _, needed := range []struct{ flag, value string }{
-		{"--package NAME", o.bundle.Package}, {"--version VERSION", o.bundle.Version}, {"--image IMAGE", o.bundle.Image}, {"--dir DIR", o.dir},
+		{"--package NAME", o.bundle.Package}, {"--version VERSION", o.bundle.Version},
+		{"--image IMAGE", o.bundle.Image}, {"--dir DIR", o.dir},
 	} {
 		if needed.value == "" {
 			return command.Usagef("a bundle needs %s", needed.flag)

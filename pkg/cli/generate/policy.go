@@ -54,16 +54,19 @@ a number.`,
 	})
 	o.bindOutput(cmd)
 	flags := cmd.Flags()
-	flags.StringArrayVar(&o.accounts, "service-account", nil, "NAMESPACE/NAME of a ServiceAccount that operators work as; may be repeated")
+	flags.StringArrayVar(&o.accounts, "service-account", nil,
+		"NAMESPACE/NAME of a ServiceAccount that operators work as; may be repeated")
 	flags.StringVar(&o.prefix, "name-prefix", "",
-		"Text before the names of policies and bindings: they are the cluster's, and two teams may have operators of one name")
+		"Text before the names of policies and bindings: they are the cluster's, and two teams may have operators of one "+
+			"name")
 	flags.StringArrayVar(&o.users, "allow-user", nil, "Name of another user who may write marks; may be repeated")
 	return cmd
 }
 
 func (o *policies) run() error {
 	if problems := validation.IsDNS1123Subdomain(o.prefix + "x"); len(problems) > 0 {
-		return command.Usagef("--name-prefix %q does not begin a name: write small letters, digits, dots and hyphens, such as team-a-", o.prefix)
+		return command.Usagef(
+			"--name-prefix %q does not begin a name: write small letters, digits, dots and hyphens, such as team-a-", o.prefix)
 	}
 	given, err := identities(o.accounts)
 	if err != nil {
@@ -89,7 +92,8 @@ func (o *policies) run() error {
 	all = append(all, conversions...)
 	if len(all) == 0 {
 		return fmt.Errorf(
-			"no policy is needed: no config has a rule that a policy can express, or a conversion with preserve, and it is not known which " +
+			"no policy is needed: no config has a rule that a policy can express, or a conversion with preserve, and it is " +
+				"not known which " +
 				"account writes the marks",
 		)
 	}
@@ -138,7 +142,8 @@ func (o *policies) policies(p *compile.Pipeline, given, others []generate.Identi
 	if len(accounts) == 0 {
 		notes = append(notes, "anybody may write its marks: name who it works as with --service-account NAMESPACE/NAME")
 	} else {
-		marks, err := generate.MarksPolicy(p, generate.MarksOptions{Prefix: o.prefix, Accounts: accounts, Users: o.users, Siblings: others})
+		marks, err := generate.MarksPolicy(p, generate.MarksOptions{Prefix: o.prefix, Accounts: accounts,
+			Users: o.users, Siblings: others})
 		if err != nil {
 			return nil, err
 		}

@@ -43,19 +43,23 @@ longer names.`,
 	o.bindOutput(cmd)
 	flags := cmd.Flags()
 	o.process.bind(flags, "roles and bindings")
-	flags.IntVar(&o.shards, "shards", 0, "Number of shards of \"corollary run\"; if it is not 0, the rights to their Leases are printed, too")
+	flags.IntVar(&o.shards, "shards", 0,
+		"Number of shards of \"corollary run\"; if it is not 0, the rights to their Leases are printed, too")
 	flags.StringVar(&o.secret, "webhook-secret", "",
-		"Name of the Secret with the webhook's certificate, in --namespace; by default --name and -webhook, where conversions are served")
+		"Name of the Secret with the webhook's certificate, in --namespace; by default --name and -webhook, where "+
+			"conversions are served")
 	flags.BoolVar(&o.readOnly, "webhook-secret-read-only", false, "Another writer keeps that Secret, such as cert-manager")
 	return cmd
 }
 
 func (o *rights) run() error {
 	if o.shards < 0 || o.shards > shards.MostShards {
-		return command.Usagef("--shards is %d: it must be from 1 to %d, or 0 for one leader that writes alone", o.shards, shards.MostShards)
+		return command.Usagef("--shards is %d: it must be from 1 to %d, or 0 for one leader that writes alone",
+			o.shards, shards.MostShards)
 	}
 	if o.shards > 0 && o.process.lease == "" {
-		return command.Usagef("--shards %d has no effect without --leader-election-id: the names of the Leases begin with it", o.shards)
+		return command.Usagef("--shards %d has no effect without --leader-election-id: the names of the Leases begin with it",
+			o.shards)
 	}
 	if o.secret == "" {
 		o.secret = o.process.name + "-webhook"
@@ -79,7 +83,8 @@ func (o *rights) run() error {
 		return err
 	}
 	command.WriteNotes(o.streams, rights.Notes)
-	return o.print("the rights", "What corollary run needs for "+strings.Join(append(operators(files), namesOf(conversions)...), ", ")+
+	return o.print("the rights", "What corollary run needs for "+strings.Join(append(operators(files),
+		namesOf(conversions)...), ", ")+
 		": generated from the configs by corollary generate rbac.",
 		append(rights.ServiceAccounts(), rights.Roles(o.process.name)...))
 }

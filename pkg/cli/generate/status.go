@@ -45,7 +45,8 @@ lacks.`,
   # Typed by definitions, and compared with the one that is there
   corollary generate crd-status -c app.yaml --crds crds/`,
 	})
-	cmd.Flags().BoolVar(&o.columns, "printer-columns", false, "Print columns for kubectl get too: Ready, its reason, and the age")
+	cmd.Flags().BoolVar(&o.columns, "printer-columns", false,
+		"Print columns for kubectl get too: Ready, its reason, and the age")
 	return cmd
 }
 

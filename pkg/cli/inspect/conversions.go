@@ -65,7 +65,8 @@ func conversionText(s webhook.Served) string {
 	case s.Verify:
 		return text + ": with publish: Verify, corollary run compares it, see corollary_conversion_published"
 	case !slices.Contains(writers, s.FieldManager):
-		return fmt.Sprintf("%s and not by %s: corollary run would replace it within seconds, so it does not run or does not serve this config",
+		return fmt.Sprintf("%s and not by %s: corollary run would replace it within seconds, so it does not run or does "+
+			"not serve this config",
 			text, s.FieldManager)
 	}
 	return text + ", as this config says"

@@ -48,7 +48,8 @@ func printDiff(w io.Writer, p command.Painter, indentation string, d docdiff.Fie
 			newText = "(masked, changed)"
 		}
 		if len(oldText)+len(newText) <= lineWidth {
-			fmt.Fprintf(w, "%s%s %s -> %s%s\n", indentation, p.Paint(command.Yellow, "~ "+path+":"), p.Paint(command.Red, oldText),
+			fmt.Fprintf(w, "%s%s %s -> %s%s\n", indentation, p.Paint(command.Yellow, "~ "+path+":"),
+				p.Paint(command.Red, oldText),
 				p.Paint(command.Green, newText), writtenBy(p, d))
 			return
 		}

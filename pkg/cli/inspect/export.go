@@ -78,7 +78,9 @@ func (o *exportOptions) run(ctx context.Context, _ []string) error {
 }
 
 // exportAndWatch writes everything, and then what changes.
-func (o *exportOptions) exportAndWatch(ctx context.Context, s *survey.Surveyor, files []*load.File, line *progressLine) error {
+func (o *exportOptions) exportAndWatch(
+	ctx context.Context, s *survey.Surveyor, files []*load.File, line *progressLine,
+) error {
 	e, err := sqlite.New(ctx, o.sqlite, line.note)
 	if err != nil {
 		return err

@@ -27,7 +27,8 @@ func (f *surveyFlags) bind(cmd *cobra.Command, namespaceUsage string) {
 	f.configs.Bind(cmd)
 	f.connection.Bind(cmd, namespaceUsage)
 	cmd.Flags().IntVar(&f.workers, "workers", 8, "Number of upstreams that are read at once")
-	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "Print the progress to standard error, even if it is not a terminal")
+	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false,
+		"Print the progress to standard error, even if it is not a terminal")
 }
 
 // namespace is that of -n; empty if it was not given.

@@ -27,7 +27,8 @@ type getOptions struct {
 }
 
 func newGet(streams command.IO) *cobra.Command {
-	o := &getOptions{surveyFlags: surveyFlags{streams: streams}, output: command.Choice{Words: []string{"text", "wide", "json", "name"}}}
+	o := &getOptions{surveyFlags: surveyFlags{streams: streams},
+		output: command.Choice{Words: []string{"text", "wide", "json", "name"}}}
 	cmd := &cobra.Command{
 		Use:   "get -c CONFIG",
 		Short: "List every object of every operator with its state",

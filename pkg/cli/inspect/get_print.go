@@ -85,7 +85,8 @@ func (p *rowPrinter) writeText(r findings.Row) {
 }
 
 func (p *rowPrinter) writeJSON(r findings.Row) error {
-	out := jsonRow{Operator: r.Operator, Upstream: jsonOf(r.Upstream), Downstream: r.Downstream, Object: jsonOf(r.Object), State: r.State,
+	out := jsonRow{Operator: r.Operator, Upstream: jsonOf(r.Upstream), Downstream: r.Downstream,
+		Object: jsonOf(r.Object), State: r.State,
 		Reason: r.Reason}
 	if !r.Created.IsZero() {
 		out.Created = r.Created.Format(time.RFC3339)

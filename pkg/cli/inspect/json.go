@@ -53,7 +53,8 @@ type jsonDiff struct {
 }
 
 func jsonOf(o findings.Object) jsonObject {
-	return jsonObject{APIVersion: o.Kind.GroupVersion().String(), Kind: o.Kind.Kind, Namespace: o.At.Namespace, Name: o.At.Name, UID: o.UID}
+	return jsonObject{APIVersion: o.Kind.GroupVersion().String(), Kind: o.Kind.Kind, Namespace: o.At.Namespace,
+		Name: o.At.Name, UID: o.UID}
 }
 
 func jsonDiffs(list []docdiff.Field) []jsonDiff {
@@ -69,8 +70,9 @@ func jsonItemOf(item findings.Item) jsonItem {
 	o := jsonOf(item.Object)
 	out := jsonItem{Operator: item.Operator, Upstream: jsonOf(item.Upstream), Downstream: item.Downstream,
 		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID,
-		Action: item.Action, State: item.State, Reason: item.Reason, Risk: item.Risk, Note: item.Note, Differences: jsonDiffs(item.Diffs),
-		Before: item.Words.Document(item.Before), After: item.Words.Document(item.After)}
+		Action: item.Action, State: item.State, Reason: item.Reason, Risk: item.Risk, Note: item.Note,
+		Differences: jsonDiffs(item.Diffs),
+		Before:      item.Words.Document(item.Before), After: item.Words.Document(item.After)}
 	if f := item.Failure; f != nil {
 		out.Failure = &jsonFailure{f.Reason, f.Message}
 	}

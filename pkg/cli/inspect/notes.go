@@ -23,7 +23,8 @@ type noteFunc func(format string, args ...any)
 // noteMode says that what follows about an operator is not what run does.
 func noteMode(file *load.File, note noteFunc) {
 	if file.Mode == config.ModeObserve {
-		note("operator %s: mode is Observe, so run does none of this; this is what it would do with mode: Enforce", file.Metadata.Name)
+		note("operator %s: mode is Observe, so run does none of this; this is what it would do with mode: Enforce",
+			file.Metadata.Name)
 	}
 }
 
@@ -58,7 +59,8 @@ func noteRequirements(cfg *rest.Config, files []*load.File, note noteFunc) error
 // noteEmpty says why nothing follows about an operator, and what is in doubt of what follows.
 func noteEmpty(v *survey.Survey, note noteFunc) {
 	if why := v.Doubt(); why != "" {
-		note("operator %s: %s: run deletes what belongs to the missing rows only after a confirmation", v.Pipeline().Name, why)
+		note("operator %s: %s: run deletes what belongs to the missing rows only after a confirmation",
+			v.Pipeline().Name, why)
 	}
 	if len(v.Refs()) > 0 {
 		return
@@ -84,6 +86,7 @@ func noteUnknown(v *survey.Survey, note noteFunc) {
 			note("operator %s: of %d more it is not known either", v.Pipeline().Name, len(unknown)-shown)
 			return
 		}
-		note("operator %s: %s %s: %s: %v", v.Pipeline().Name, v.Pipeline().Upstream.GVK.Kind, ref, findings.LeftAsItIs, unknown[ref])
+		note("operator %s: %s %s: %s: %v", v.Pipeline().Name, v.Pipeline().Upstream.GVK.Kind, ref,
+			findings.LeftAsItIs, unknown[ref])
 	}
 }

@@ -48,15 +48,19 @@ func (p *planning) planOperator(ctx context.Context, v *survey.Survey) error {
 }
 
 // visit looks at upstreams, and says where the operator's guard would hold up what is found.
-func (p *planning) visit(ctx context.Context, v *survey.Survey, refs []operator.Ref, plan func(*preview.Finding) error) error {
+func (p *planning) visit(
+	ctx context.Context, v *survey.Survey, refs []operator.Ref, plan func(*preview.Finding) error,
+) error {
 	held, err := v.VisitCounting(ctx, refs, plan)
 	if err != nil || held == nil {
 		return err
 	}
 	if held.Confirmed {
-		p.line.note("operator %s: %s: that is confirmed, with the digest %s, so run does it", v.Pipeline().Name, held.Text, held.Digest)
+		p.line.note("operator %s: %s: that is confirmed, with the digest %s, so run does it",
+			v.Pipeline().Name, held.Text, held.Digest)
 	} else {
-		p.line.note("operator %s: %s: run waits until that is confirmed, with the digest %s", v.Pipeline().Name, held.Text, held.Digest)
+		p.line.note("operator %s: %s: run waits until that is confirmed, with the digest %s",
+			v.Pipeline().Name, held.Text, held.Digest)
 	}
 	return nil
 }

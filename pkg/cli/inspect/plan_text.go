@@ -82,7 +82,8 @@ func (t *planText) item(item findings.Item) error {
 	}
 	fmt.Fprintln(&t.body, t.painter.Paint(mark.color, line)+": "+command.EscapeControl(command.OneLine(text)))
 	if item.Note != "" {
-		fmt.Fprintln(&t.body, "      "+t.painter.Paint(command.Dim, "("+command.EscapeControl(command.OneLine(item.Note))+")"))
+		fmt.Fprintln(&t.body, "      "+t.painter.Paint(command.Dim,
+			"("+command.EscapeControl(command.OneLine(item.Note))+")"))
 	}
 	if !t.noDiff {
 		printDiffs(&t.body, t.painter, "      ", item.Shown())
@@ -97,7 +98,8 @@ func (t *planText) grouped(item findings.Item) bool {
 	}
 	var text strings.Builder
 	printDiffs(&text, command.Painter{}, "", item.Shown())
-	key := strings.Join([]string{item.Operator, item.Downstream, item.Action, item.State, item.Reason, item.Note, text.String()}, "\x00")
+	key := strings.Join([]string{item.Operator, item.Downstream, item.Action, item.State, item.Reason,
+		item.Note, text.String()}, "\x00")
 	if g := t.groups[key]; g != nil {
 		g.more = append(g.more, item.Object.At.String())
 		return true

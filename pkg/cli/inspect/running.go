@@ -58,7 +58,8 @@ func leaseText(at string, l coordinationv1.LeaseSpec, now time.Time) string {
 		return fmt.Sprintf("corollary run is not running: nobody holds Lease %s", at)
 	}
 	if l.RenewTime == nil || l.LeaseDurationSeconds == nil {
-		return fmt.Sprintf("cannot tell whether corollary run is running: Lease %s has no renewTime or no leaseDurationSeconds", at)
+		return fmt.Sprintf("cannot tell whether corollary run is running: Lease %s has no renewTime or no "+
+			"leaseDurationSeconds", at)
 	}
 	since := ""
 	if l.AcquireTime != nil {
@@ -66,7 +67,8 @@ func leaseText(at string, l coordinationv1.LeaseSpec, now time.Time) string {
 	}
 	silent := now.Sub(l.RenewTime.Time)
 	if silent > time.Duration(*l.LeaseDurationSeconds)*time.Second {
-		return fmt.Sprintf("corollary run is not running: %s held Lease %s%s and last renewed it %s ago", *l.HolderIdentity, at, since,
+		return fmt.Sprintf("corollary run is not running: %s held Lease %s%s and last renewed it %s ago",
+			*l.HolderIdentity, at, since,
 			duration.HumanDuration(silent))
 	}
 	return fmt.Sprintf("corollary run is running: %s holds Lease %s%s", *l.HolderIdentity, at, since)

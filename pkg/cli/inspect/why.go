@@ -88,7 +88,8 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	found, err := explain.Explain(ctx, explain.Options{Files: files, Kinds: names.Kinds(), Client: client, Open: o.opener(cfg, files)},
+	found, err := explain.Explain(ctx, explain.Options{Files: files, Kinds: names.Kinds(), Client: client,
+		Open: o.opener(cfg, files)},
 		k.Kind, object)
 	if err == nil {
 		err = o.remark(ctx, cfg, files, found)
@@ -104,7 +105,9 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 }
 
 // remark adds what is not about one upstream.
-func (o *whyOptions) remark(ctx context.Context, cfg *rest.Config, files []*load.File, found *explain.Explanation) error {
+func (o *whyOptions) remark(
+	ctx context.Context, cfg *rest.Config, files []*load.File, found *explain.Explanation,
+) error {
 	note := func(format string, args ...any) {
 		found.Parts = append(found.Parts, explain.Part{Remark: fmt.Sprintf(format, args...)})
 	}
@@ -127,7 +130,9 @@ func readNamed(ctx context.Context, client dynamic.Interface, k *command.NamedKi
 }
 
 // opener returns what surveys one operator, in one namespace where its upstreams have one.
-func (o *whyOptions) opener(cfg *rest.Config, files []*load.File) func(context.Context, int, string) (*survey.Survey, error) {
+func (o *whyOptions) opener(
+	cfg *rest.Config, files []*load.File,
+) func(context.Context, int, string) (*survey.Survey, error) {
 	noted := map[int]bool{} // whose mode was printed
 	return func(ctx context.Context, n int, namespace string) (*survey.Survey, error) {
 		f := o.surveyFlags

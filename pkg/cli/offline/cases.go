@@ -57,8 +57,9 @@ The exit code is 1 if a case fails.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.test(cmd.Context(), args) },
 	}
 	flags := cmd.Flags()
-	command.BindFiles(cmd, &o.runner.Configs, "config", "c", "Config file or directory for cases that name none (default: the nearest "+
-		cases.NearestConfig+", from the case upward); may be repeated", "yaml", "yml")
+	command.BindFiles(cmd, &o.runner.Configs, "config", "c",
+		"Config file or directory for cases that name none (default: the nearest "+
+			cases.NearestConfig+", from the case upward); may be repeated", "yaml", "yml")
 	command.BindFiles(cmd, &o.runner.CRDs, "crds", "",
 		"File or directory with CustomResourceDefinitions, for cases that name none; may be repeated", "yaml", "yml", "json")
 	flags.StringVar(&o.run, "run", "", "Only the cases whose name matches the regular expression")
@@ -115,7 +116,8 @@ func (o *testOptions) selected(paths []string) ([]string, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("--run %s matches none of %s, such as %s", o.run, command.Count(len(paths), "case"), cases.Name(paths[0]))
+		return nil, fmt.Errorf("--run %s matches none of %s, such as %s", o.run,
+			command.Count(len(paths), "case"), cases.Name(paths[0]))
 	}
 	return list, nil
 }

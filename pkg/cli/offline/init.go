@@ -93,9 +93,12 @@ func (o *initOptions) bind(cmd *cobra.Command) {
 	flags.StringVar(&o.kind, "kind", "", "New kind to define: KIND.VERSION.GROUP, such as WebApp.v1.platform.example.com")
 	command.BindChoice(cmd, &o.scope, "scope", "", "Scope of the new kind: Namespaced, or Cluster")
 	flags.StringVar(&o.crd, "crd", "", "File with the CustomResourceDefinition of an existing kind")
-	flags.StringVar(&o.schema, "schema", "", "File with the content of watch.schema: spec, types, scope, plural, shortNames")
-	command.BindFiles(cmd, &o.from, "from", "", "File with manifests, or - for standard input; may be repeated", "yaml", "yml", "json")
-	flags.StringArrayVar(&o.holes, "hole", nil, "Value that comes from the custom resource: [DOWNSTREAM:]PATH=FIELD; may be repeated")
+	flags.StringVar(&o.schema, "schema", "",
+		"File with the content of watch.schema: spec, types, scope, plural, shortNames")
+	command.BindFiles(cmd, &o.from, "from", "", "File with manifests, or - for standard input; may be repeated",
+		"yaml", "yml", "json")
+	flags.StringArrayVar(&o.holes, "hole", nil,
+		"Value that comes from the custom resource: [DOWNSTREAM:]PATH=FIELD; may be repeated")
 	flags.StringVar(&o.name, "name", "",
 		"Text in the manifests that the name of the custom resource replaces (default: what their names begin with)")
 	flags.StringVar(&o.domain, "domain", "",

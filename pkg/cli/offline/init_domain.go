@@ -28,8 +28,9 @@ func (o *initOptions) chooseDomain(group string) error {
 		}
 		return c.UseDomain(answer)
 	default:
-		o.notes = append(o.notes, fmt.Sprintf("keys of labels and annotations are in the domain of the group, %s: choose another with --domain",
-			group))
+		o.notes = append(o.notes,
+			fmt.Sprintf("keys of labels and annotations are in the domain of the group, %s: choose another with --domain",
+				group))
 		return c.UseDomain(group)
 	}
 }
@@ -41,7 +42,8 @@ func isTerminal(r io.Reader) bool {
 
 // ask asks a person for the domain, once.
 func ask(streams command.IO, suggestion string) (string, error) {
-	fmt.Fprintf(streams.Err, "Labels and annotations will mark objects in the cluster. The domain of their keys [%s]: ", suggestion)
+	fmt.Fprintf(streams.Err, "Labels and annotations will mark objects in the cluster. The domain of their keys [%s]: ",
+		suggestion)
 	line, err := bufio.NewReader(streams.In).ReadString('\n')
 	if err != nil && err != io.EOF {
 		return "", fmt.Errorf("reading the answer: %w", err)

@@ -36,7 +36,8 @@ func (o *initOptions) write(d *scaffold.Draft) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return command.WriteNew(o.dir, append(files, command.File{Name: caseFile(d), Text: text}), o.force, "name another directory with --dir")
+	return command.WriteNew(o.dir, append(files, command.File{Name: caseFile(d), Text: text}), o.force,
+		"name another directory with --dir")
 }
 
 // definitions are the files with definitions to go on with, that of the upstream first if there is one.
@@ -78,7 +79,8 @@ func (o *initOptions) printSummary(d *scaffold.Draft, files []string) {
 	fmt.Fprintf(out, "\nNext:\n  %[1]s check -c %[2]s%[3]s\n  %[1]s render -c %[2]s%[3]s -f %[4]s\n  %[1]s test %[5]s\n",
 		o.program, o.at(operatorFile), crds, o.at(sampleFile), o.at(casesDir))
 	if o.schema != "" {
-		fmt.Fprintf(out, "  %[1]s run --install-crds -c %[2]s\n  kubectl apply -f %[3]s\n", o.program, o.at(operatorFile), o.at(sampleFile))
+		fmt.Fprintf(out, "  %[1]s run --install-crds -c %[2]s\n  kubectl apply -f %[3]s\n", o.program,
+			o.at(operatorFile), o.at(sampleFile))
 		return
 	}
 	fmt.Fprintf(out, "  kubectl apply -f %[1]s\n  kubectl apply -f %[2]s\n  %[3]s plan -c %[4]s\n  %[3]s run -c %[4]s\n",

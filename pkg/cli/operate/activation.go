@@ -46,12 +46,15 @@ which fencing token. The lock itself is read; no cluster is asked.`,
 }
 
 func (o *activationCommand) bind(cmd *cobra.Command) {
-	command.BindFiles(cmd, &o.files, "config", "c", "File of kind Activation, or a directory with some; may be repeated", "yaml", "yml")
+	command.BindFiles(cmd, &o.files, "config", "c",
+		"File of kind Activation, or a directory with some; may be repeated", "yaml", "yml")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Minute, "How long to wait for the lock")
 }
 
 // run runs work for the activations that are named, or all.
-func (o *activationCommand) run(ctx context.Context, names []string, work func(context.Context, []*load.ActivationFile) error) error {
+func (o *activationCommand) run(
+	ctx context.Context, names []string, work func(context.Context, []*load.ActivationFile) error,
+) error {
 	if len(o.files) == 0 {
 		return command.Usagef("no config is given: add -c FILE, or -c DIRECTORY")
 	}
@@ -105,7 +108,8 @@ func (o *activationCommand) show(ctx context.Context, files []*load.ActivationFi
 			return err
 		}
 		if apart := s.Ahead.Abs(); apart > s.LeaseDuration {
-			fmt.Fprintf(o.streams.Err, "activation %s: the clock of %s differs from that of this machine by %s\n", f.Metadata.Name, s.Identity,
+			fmt.Fprintf(o.streams.Err, "activation %s: the clock of %s differs from that of this machine by %s\n",
+				f.Metadata.Name, s.Identity,
 				duration.HumanDuration(apart))
 		}
 		writeState(w, f.Metadata.Name, store.Describe(), s, time.Now())
@@ -197,7 +201,8 @@ repeat the command with that name.`,
 		Example: `  corollary activation force -c configs/ global --holder cluster-eu-1_5f0c…`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return o.run(cmd.Context(), names, o.one(func(ctx context.Context, f *load.ActivationFile, store leadership.Store) error {
+			return o.run(cmd.Context(), names, o.one(func(ctx context.Context, f *load.ActivationFile,
+				store leadership.Store) error {
 				return o.force(ctx, f, store, holder)
 			}))
 		},
@@ -207,7 +212,9 @@ repeat the command with that name.`,
 	return cmd
 }
 
-func (o *activationCommand) force(ctx context.Context, f *load.ActivationFile, store leadership.Store, holder string) error {
+func (o *activationCommand) force(
+	ctx context.Context, f *load.ActivationFile, store leadership.Store, holder string,
+) error {
 	s, err := activation.ReadHolder(ctx, store, time.Duration(f.RenewDeadline))
 	switch {
 	case err != nil:
@@ -215,7 +222,8 @@ func (o *activationCommand) force(ctx context.Context, f *load.ActivationFile, s
 	case s.Holder == "":
 		return fmt.Errorf("activation %s: %w", f.Metadata.Name, activation.ErrNobody)
 	case holder == "":
-		return command.Usagef("%s holds the %s and renewed it %s ago. If it certainly writes no more, confirm with --holder %s", s.Holder,
+		return command.Usagef(
+			"%s holds the %s and renewed it %s ago. If it certainly writes no more, confirm with --holder %s", s.Holder,
 			store.Describe(), duration.HumanDuration(max(s.Silent(time.Now()), 0)), s.Holder)
 	}
 	before, err := activation.TakeAway(ctx, store, holder)

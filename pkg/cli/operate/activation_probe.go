@@ -82,7 +82,8 @@ func writeProbed(out io.Writer, name, lock string, p *activation.Probed) error {
 		took activation.Latencies
 	}{{"Reads", p.Reads}, {"Writes", p.Writes}} {
 		if len(kind.took) > 0 {
-			fmt.Fprintf(w, "%s\t%d: median %s, slowest %s\n", kind.name, len(kind.took), short(kind.took.Median()), short(kind.took.Slowest()))
+			fmt.Fprintf(w, "%s\t%d: median %s, slowest %s\n", kind.name, len(kind.took),
+				short(kind.took.Median()), short(kind.took.Slowest()))
 		}
 	}
 	for _, c := range p.Clocks {
@@ -93,7 +94,8 @@ func writeProbed(out io.Writer, name, lock string, p *activation.Probed) error {
 		fmt.Fprintf(w, "Clock\t%s %s that of %s, within %s\n", short(c.Ahead.Abs()), direction, c.Of, short(c.Within))
 	}
 	if len(p.Clocks) == 0 {
-		fmt.Fprintf(w, "Clock\tnot compared: the service does not tell the time, and no cluster has renewed the lock meanwhile\n")
+		fmt.Fprintf(w, "Clock\tnot compared: the service does not tell the time, and no cluster has renewed the lock "+
+			"meanwhile\n")
 	}
 	fmt.Fprintf(w, "Margin\t%s of renewDeadline: %d renewals in a row may fail\n", short(p.Margin), p.Retries)
 	for _, problem := range p.Problems {

@@ -9,5 +9,6 @@ import (
 
 // Commands returns the commands.
 func Commands(streams command.IO) []*cobra.Command {
-	return []*cobra.Command{newConfirm(streams), newReconcile(streams), newRelease(streams), newActivation(streams), newShards(streams)}
+	return []*cobra.Command{newConfirm(streams), newReconcile(streams), newRelease(streams),
+		newActivation(streams), newShards(streams)}
 }

@@ -64,11 +64,13 @@ func (o *confirmOptions) run(ctx context.Context, names []string) error {
 	}
 	if o.digest == "" {
 		return command.Usagef(
-			"required flag --digest is not set: the waiting operator reports the digest in its log, its event and /readyz, and " +
+			"required flag --digest is not set: the waiting operator reports the digest in its log, its event and /readyz, " +
+				"and " +
 				"corollary plan prints it")
 	}
 	if !guard.IsDigest(o.digest) {
-		return command.Usagef("--digest is %q, which is not a digest: the waiting operator and corollary plan print it, 32 digits of 0-9 and a-f",
+		return command.Usagef(
+			"--digest is %q, which is not a digest: the waiting operator and corollary plan print it, 32 digits of 0-9 and a-f",
 			o.digest)
 	}
 	client, err := o.connection.Dynamic()
@@ -109,7 +111,8 @@ func (o *confirmOptions) choose(files []*load.File, wanted []string) ([]*load.Fi
 	case len(chosen) == 0:
 		return nil, command.Usagef("no operator has guard.confirm, which names where a confirmation is written")
 	case len(chosen) > 1:
-		return nil, command.Usagef("a digest belongs to one operator, and %d have guard.confirm: name the operator", len(chosen))
+		return nil, command.Usagef("a digest belongs to one operator, and %d have guard.confirm: name the operator",
+			len(chosen))
 	}
 	return chosen, nil
 }
@@ -122,14 +125,16 @@ func (o *confirmOptions) confirm(ctx context.Context, client dynamic.Interface, 
 		"metadata": map[string]any{"namespace": at.Namespace, "name": at.ConfigMap},
 		"data":     map[string]any{at.Key: digest},
 	}}
-	_, err := client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(at.Namespace).Apply(ctx, at.ConfigMap, cm,
-		metav1.ApplyOptions{FieldManager: f.Conventions.FieldManager, Force: true})
+	_, err := client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(at.Namespace).
+		Apply(ctx, at.ConfigMap, cm,
+			metav1.ApplyOptions{FieldManager: f.Conventions.FieldManager, Force: true})
 	if err != nil {
 		return fmt.Errorf("writing key %s of ConfigMap %s/%s: %w", at.Key, at.Namespace, at.ConfigMap, err)
 	}
-	_, err = fmt.Fprintf(o.streams.Out, "operator %s: %s is confirmed under key %s of ConfigMap %s/%s; it counts only for exactly the "+
-		"changes that "+
-		"have this digest\n", f.Metadata.Name, digest, at.Key,
+	_, err = fmt.Fprintf(o.streams.Out,
+		"operator %s: %s is confirmed under key %s of ConfigMap %s/%s; it counts only for exactly the "+
+			"changes that "+
+			"have this digest\n", f.Metadata.Name, digest, at.Key,
 		at.Namespace, at.ConfigMap)
 	return err
 }

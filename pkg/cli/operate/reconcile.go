@@ -82,7 +82,8 @@ func (o *reconcileOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("writing the annotation: %w", err)
 	}
-	_, err = client.Resource(k.GVR).Namespace(target.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = client.Resource(k.GVR).Namespace(target.Namespace).
+		Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("requesting a reconcile of %s: %s", target, apply.Classify(err).Message)
 	}
@@ -114,6 +115,7 @@ func annotationsOf(files []*load.File, k *command.NamedKind) ([]string, error) {
 		return nil, fmt.Errorf("%s has no conventions.reconcile.annotation: add it, and let run load the config",
 			strings.Join(without, ", "))
 	}
-	return nil, fmt.Errorf("%s is not an upstream of these configs; reconcile the upstream that it follows from (corollary why names it)",
+	return nil, fmt.Errorf(
+		"%s is not an upstream of these configs; reconcile the upstream that it follows from (corollary why names it)",
 		k)
 }

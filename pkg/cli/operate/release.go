@@ -67,7 +67,8 @@ and exits with code 1.`,
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "Only print what would be done")
 	cmd.Flags().BoolVar(&o.skipBefore, "skip-before", false,
 		"Release also upstreams that are being deleted and wait for deletion.before, or by deletion.wait")
-	o.lease.Bind(cmd.Flags(), "Name of the Lease of \"corollary run\": wait for it and hold it, so that no process writes meanwhile",
+	o.lease.Bind(cmd.Flags(),
+		"Name of the Lease of \"corollary run\": wait for it and hold it, so that no process writes meanwhile",
 		"Namespace of that Lease, and of the Deployment; by default the kubeconfig's or the pod's own")
 	cmd.Flags().StringVar(&o.scaleDown, "scale-down", "",
 		"Name of the Deployment of \"corollary run\": scale it to 0 first, permanently. Afterwards the Lease is deleted")
@@ -79,7 +80,8 @@ and exits with code 1.`,
 func (o *releaseOptions) check() error {
 	if o.lease.Name == "" && o.scaleDown != "" {
 		return command.Usagef(
-			"--scale-down does not wait until the processes have ended: add --leader-election-id NAME, the Lease that they write under")
+			"--scale-down does not wait until the processes have ended: add --leader-election-id NAME, the Lease that they " +
+				"write under")
 	}
 	return o.lease.Check()
 }

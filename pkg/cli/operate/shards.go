@@ -115,7 +115,8 @@ func writeShards(out io.Writer, state *shards.State, now time.Time) error {
 		_, err := fmt.Fprintf(out, "\n%d shards, no process is alive\n", state.N)
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\n%d shards, %d processes: each holds from %d to %d; %d in quarantine\n", state.N, len(counts), counts[0],
+	_, err := fmt.Fprintf(out, "\n%d shards, %d processes: each holds from %d to %d; %d in quarantine\n",
+		state.N, len(counts), counts[0],
 		counts[len(counts)-1], quarantined)
 	return err
 }

@@ -86,12 +86,15 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&o.workers, "workers", 10, "Number of upstreams of each operator that are reconciled at once")
 	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "Address of the metrics endpoint, such as :8080; 0: none")
-	flags.StringVar(&o.probes, "health-probe-bind-address", ":8081", "Address of the endpoints /healthz and /readyz; 0: none")
-	flags.StringVar(&o.pprof, "pprof-bind-address", "0", "Address of the Go profiling endpoint /debug/pprof, such as localhost:6060; 0: none")
+	flags.StringVar(&o.probes, "health-probe-bind-address", ":8081",
+		"Address of the endpoints /healthz and /readyz; 0: none")
+	flags.StringVar(&o.pprof, "pprof-bind-address", "0",
+		"Address of the Go profiling endpoint /debug/pprof, such as localhost:6060; 0: none")
 	flags.DurationVar(&o.reload, "reload-interval", 30*time.Second,
 		"How often configs are reloaded, although they are watched too; 0: load them only at the start")
 	flags.BoolVar(&o.install, "install-crds", false,
-		"Apply the CustomResourceDefinitions of kinds that configs describe by watch.schema, at the start; this needs rights to them")
+		"Apply the CustomResourceDefinitions of kinds that configs describe by watch.schema, at the start; this needs "+
+			"rights to them")
 	o.election.bind(flags)
 	flags.StringVar(&o.identity, "activation-identity", "",
 		"Identity of this cluster in files of kind Activation, in the place of theirs; different in each cluster")
@@ -143,8 +146,10 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 		}
 	}
 	b := command.Build()
-	return process.Run(ctx, process.Options{Config: cfg, Namespace: namespace, Workers: o.workers, Metrics: o.metrics, Probes: o.probes,
-		Pprof: o.pprof, Election: o.election.Election, Webhook: served, Loader: loader, First: first, Reload: o.reload, Log: logger,
+	return process.Run(ctx, process.Options{Config: cfg, Namespace: namespace, Workers: o.workers,
+		Metrics: o.metrics, Probes: o.probes,
+		Pprof: o.pprof, Election: o.election.Election, Webhook: served, Loader: loader, First: first,
+		Reload: o.reload, Log: logger,
 		Version: b.Version, Revision: b.Revision})
 }
 

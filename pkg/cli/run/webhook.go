@@ -19,8 +19,10 @@ type webhookFlags struct {
 
 func (f *webhookFlags) bindFlags(flags *pflag.FlagSet) {
 	f.EndpointFlags.BindFlags(flags)
-	flags.StringVar(&f.bind, "webhook-bind-address", ":9443", "Address on which conversions are served; unused without any")
-	flags.StringVar(&f.secret, "webhook-secret", "", "NAMESPACE/NAME of the Secret that holds the certificate; it is made and kept up to date")
+	flags.StringVar(&f.bind, "webhook-bind-address", ":9443",
+		"Address on which conversions are served; unused without any")
+	flags.StringVar(&f.secret, "webhook-secret", "",
+		"NAMESPACE/NAME of the Secret that holds the certificate; it is made and kept up to date")
 	flags.BoolVar(&f.readOnly, "webhook-secret-read-only", false,
 		"Another writer keeps that Secret, such as cert-manager: it is only read. It must have tls.crt, tls.key and ca.crt")
 }

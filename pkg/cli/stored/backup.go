@@ -59,13 +59,16 @@ needed.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.crds, "crd", nil,
 		"CustomResourceDefinition whose objects are written, such as crontabs.example.com; may be repeated")
-	flags.StringVarP(&o.output, "output", "o", "", "Directory or FILE.tar.zst to write (required); an earlier backup there is replaced")
+	flags.StringVarP(&o.output, "output", "o", "",
+		"Directory or FILE.tar.zst to write (required); an earlier backup there is replaced")
 	flags.BoolVar(&o.downstreams, "downstreams", false, "Write the downstreams of the configs too")
 	flags.BoolVar(&o.secrets, "secrets", false, "Write Secrets among the downstreams too, encrypted")
-	flags.StringArrayVar(&o.recipients, "age-recipient", nil, "age public key for which Secrets are encrypted; may be repeated")
+	flags.StringArrayVar(&o.recipients, "age-recipient", nil,
+		"age public key for which Secrets are encrypted; may be repeated")
 	o.connection.Bind(
 		cmd,
-		"Write the objects of this namespace only, and their downstreams; by default of all namespaces that the config watches",
+		"Write the objects of this namespace only, and their downstreams; by default of all namespaces that the config "+
+			"watches",
 	)
 	return cmd
 }
@@ -85,7 +88,8 @@ func (o *backupOptions) check() error {
 	}
 	for _, name := range o.crds {
 		if !strings.Contains(name, ".") {
-			return command.Usagef("--crd is %q: write the name of a CustomResourceDefinition, such as crontabs.example.com", name)
+			return command.Usagef("--crd is %q: write the name of a CustomResourceDefinition, such as crontabs.example.com",
+				name)
 		}
 	}
 	return nil
@@ -125,13 +129,15 @@ func (o *backupOptions) write(ctx context.Context, cfg *rest.Config, b *backup.B
 	if err != nil {
 		return fmt.Errorf("connecting to the API server: %w", err)
 	}
-	hasSecrets, err := selection.Select(ctx, selection.Options{Client: b.Client, Kinds: cluster, CRDs: o.crds, Downstreams: o.downstreams,
+	hasSecrets, err := selection.Select(ctx, selection.Options{Client: b.Client, Kinds: cluster,
+		CRDs: o.crds, Downstreams: o.downstreams,
 		Secrets: o.secrets, Namespace: o.connection.Overrides.Context.Namespace}, files, b)
 	if err != nil {
 		return err
 	}
 	if o.secrets && !o.downstreams && !hasSecrets() {
-		return command.Usagef("--secrets has no effect: no kind that is written is a Secret; --downstreams adds those that follow from upstreams")
+		return command.Usagef(
+			"--secrets has no effect: no kind that is written is a Secret; --downstreams adds those that follow from upstreams")
 	}
 	m, written, err := b.Run(ctx, o.output)
 	if err != nil {
@@ -147,9 +153,11 @@ func (o *backupOptions) write(ctx context.Context, cfg *rest.Config, b *backup.B
 		fmt.Fprintf(o.streams.Err, "note: %s: left out, though a status records such objects: they cannot be listed\n", name)
 	}
 	for _, k := range m.Kinds {
-		fmt.Fprintf(o.streams.Out, "%s: %s at resourceVersion %s\n", k.Name(), command.Count(k.Objects, "object"), k.ResourceVersion)
+		fmt.Fprintf(o.streams.Out, "%s: %s at resourceVersion %s\n", k.Name(),
+			command.Count(k.Objects, "object"), k.ResourceVersion)
 		if k.Terminating > 0 {
-			fmt.Fprintf(o.streams.Err, "note: %s: %s left out, being deleted\n", k.Name(), command.Count(k.Terminating, "object"))
+			fmt.Fprintf(o.streams.Err, "note: %s: %s left out, being deleted\n", k.Name(),
+				command.Count(k.Terminating, "object"))
 		}
 	}
 	if written {
@@ -169,7 +177,8 @@ func (o *backupOptions) noteDropped(ctx context.Context, b *backup.Backup) error
 			return err
 		}
 		if lost != "" {
-			fmt.Fprintf(o.streams.Err, "note: %s: version %s lacks what objects have in another one, and no webhook converts: left out are %s\n",
+			fmt.Fprintf(o.streams.Err,
+				"note: %s: version %s lacks what objects have in another one, and no webhook converts: left out are %s\n",
 				kind.GVR.GroupResource(), k.GVK.Version, lost)
 		}
 	}

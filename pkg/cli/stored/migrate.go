@@ -87,7 +87,8 @@ func (o *migrateOptions) bind(cmd *cobra.Command) {
 		"Field manager of the requests; it owns only the fields that are filled in",
 	)
 	flags.StringVar(&o.backup, "backup", "", "First write all objects to this directory or FILE.tar.zst")
-	flags.Float32Var(&o.rate, "rate", migrate.DefaultRate, "Maximum number of objects to rewrite per second; 0 is no limit")
+	flags.Float32Var(&o.rate, "rate", migrate.DefaultRate,
+		"Maximum number of objects to rewrite per second; 0 is no limit")
 	flags.BoolVar(&o.unproven, "unproven", false, "Start even if the conversion is not proven, or loses something")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Only print the plan")
 	o.connection.Bind(cmd, "")
@@ -111,7 +112,8 @@ func (o *migrateOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	m := &migrate.Migration{
-		Client: client, CRD: name, FieldManager: o.manager, Leaving: o.leaving, Fill: o.fill, Rate: o.rate, Progress: o.progress(),
+		Client: client, CRD: name, FieldManager: o.manager, Leaving: o.leaving, Fill: o.fill,
+		Rate: o.rate, Progress: o.progress(),
 		Settle: migrate.SettleTime,
 	}
 	crd, err := kinds.ReadDefinition(ctx, client, name)
@@ -164,7 +166,8 @@ func (o *migrateOptions) print(name string, p *migrate.Plan) {
 		fmt.Fprintf(out, "managers of %s become managers of %s\n", strings.Join(leaving, ", "), p.Stored)
 	}
 	if unconverted := p.Unconverted(); len(unconverted) > 0 {
-		fmt.Fprintf(out, "no conversion of %s is known: managers of fields that %s does not have will own all fields that no other manager "+
+		fmt.Fprintf(out, "no conversion of %s is known: managers of fields that %s does not have will own all fields that "+
+			"no other manager "+
 			"owns; "+
 			"give the conversion with -c\n", strings.Join(unconverted, ", "), p.Stored)
 	}
@@ -209,7 +212,8 @@ func (o *migrateOptions) progress() func(migrate.Progress) {
 		case terminal && p.Left == 0:
 			fmt.Fprint(o.streams.Err, "\r\x1b[K")
 		case terminal:
-			fmt.Fprintf(o.streams.Err, "\r\x1b[K[%s%s] %d of about %d, %d refused", strings.Repeat("=", filled), strings.Repeat(" ", width-filled),
+			fmt.Fprintf(o.streams.Err, "\r\x1b[K[%s%s] %d of about %d, %d refused", strings.Repeat("=", filled),
+				strings.Repeat(" ", width-filled),
 				p.Done, p.Done+int(p.Left), p.Refused)
 		case p.Left > 0:
 			fmt.Fprintf(o.streams.Err, "%d of about %d objects, %d refused\n", p.Done, p.Done+int(p.Left), p.Refused)

@@ -93,14 +93,18 @@ func (o *restoreOptions) bind(cmd *cobra.Command) {
 	o.configs.Bind(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&o.dryRun, "dry-run", false,
-		"Write nothing: ask the API server for every write as a dry run. The exit code is 1 if the restore would fail or lose something")
+		"Write nothing: ask the API server for every write as a dry run. The exit code is 1 if the restore would fail or "+
+			"lose something")
 	o.onConflict.Words = []string{backup.Fail, backup.Skip, backup.Replace}
 	command.BindChoice(cmd, &o.onConflict, "on-conflict", "",
-		"What to do if objects exist and are not as in the backup: fail (write nothing), skip (leave them) or replace (update them)")
-	flags.StringArrayVar(&o.namespaces, "namespace-map", nil, "FROM=TO: restore objects of a namespace into another one; may be repeated")
+		"What to do if objects exist and are not as in the backup: fail (write nothing), skip (leave them) or replace "+
+			"(update them)")
+	flags.StringArrayVar(&o.namespaces, "namespace-map", nil,
+		"FROM=TO: restore objects of a namespace into another one; may be repeated")
 	flags.StringVar(&o.identity, "age-identity", "", "File with the age key for Secrets; without it they are left out")
 	flags.BoolVar(&o.noPause, "no-pause", false, "Do not pause upstreams: no operator is running")
-	flags.StringVar(&o.manager, "field-manager", "corollary-restore", "Field manager of what is not finished; at the end it owns no field")
+	flags.StringVar(&o.manager, "field-manager", "corollary-restore",
+		"Field manager of what is not finished; at the end it owns no field")
 	o.connection.Bind(cmd, "")
 }
 
@@ -129,8 +133,10 @@ func (o *restoreOptions) run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	r := &backup.Restore{Archive: archive, Operators: operators, OnConflict: o.onConflict.Value, Namespaces: mapped, FieldManager: o.manager,
-		NoPause: o.noPause, DryRun: o.dryRun, Converter: func(crd *apiextensionsv1.CustomResourceDefinition) *convert.Converter {
+	r := &backup.Restore{Archive: archive, Operators: operators, OnConflict: o.onConflict.Value,
+		Namespaces: mapped, FieldManager: o.manager,
+		NoPause: o.noPause, DryRun: o.dryRun,
+		Converter: func(crd *apiextensionsv1.CustomResourceDefinition) *convert.Converter {
 			if c, errs := conversions.Of(files, crd); c != nil && len(errs) == 0 {
 				return c.Converter
 			}
@@ -186,8 +192,9 @@ func checkMapping(mapped map[string]string, m *archive.Manifest) error {
 	for _, from := range has {
 		to := cmp.Or(mapped[from], from)
 		if other, ok := source[to]; ok {
-			return command.Usagef("the namespaces %s and %s of the backup would both become %s, and objects of one name would replace each other: "+
-				"map them to different namespaces", other, from, to)
+			return command.Usagef(
+				"the namespaces %s and %s of the backup would both become %s, and objects of one name would replace each other: "+
+					"map them to different namespaces", other, from, to)
 		}
 		source[to] = from
 	}
@@ -212,7 +219,9 @@ func (o *restoreOptions) identities() ([]age.Identity, error) {
 
 // operators are those of -c, with the names that are used now, else those that the backup was made with. One that
 // cannot be paused is refused, unless --no-pause is given.
-func (o *restoreOptions) operators(cfg *rest.Config, archive *archive.Archive) ([]archive.Operator, []*load.ConversionFile, error) {
+func (o *restoreOptions) operators(
+	cfg *rest.Config, archive *archive.Archive,
+) ([]archive.Operator, []*load.ConversionFile, error) {
 	operators, converting := slices.Clone(archive.Manifest.Operators), []*load.ConversionFile(nil)
 	if len(o.configs.Files) > 0 {
 		files, err := o.configs.Valid(o.streams)
@@ -231,7 +240,9 @@ func (o *restoreOptions) operators(cfg *rest.Config, archive *archive.Archive) (
 		}
 		for _, f := range files {
 			resource := archive.Manifest.Resource(f.Watch.APIVersion, f.Watch.Kind)
-			if i := slices.IndexFunc(names.Served, func(k *command.NamedKind) bool { return k.Is(f.Watch.APIVersion, f.Watch.Kind) }); i >= 0 {
+			if i := slices.IndexFunc(names.Served, func(k *command.NamedKind) bool {
+				return k.Is(f.Watch.APIVersion, f.Watch.Kind)
+			}); i >= 0 {
 				resource = names.Served[i].GVR.GroupResource()
 			}
 			operators = append(operators, selection.OperatorOf(f, &kinds.Kind{GVR: resource.WithVersion("")}))
@@ -239,9 +250,10 @@ func (o *restoreOptions) operators(cfg *rest.Config, archive *archive.Archive) (
 	}
 	for i := range operators {
 		if operators[i].Pause == "" && !o.noPause {
-			return nil, nil, fmt.Errorf("operator %s has no conventions.pause.annotation, so a running one would interfere: stop it and "+
-				"add --no-pause, "+
-				"or add the annotation to its config and name that with -c", operators[i].Name)
+			return nil, nil, fmt.Errorf(
+				"operator %s has no conventions.pause.annotation, so a running one would interfere: stop it and "+
+					"add --no-pause, "+
+					"or add the annotation to its config and name that with -c", operators[i].Name)
 		}
 	}
 	if len(operators) == 0 && !o.noPause {
@@ -260,7 +272,8 @@ func (o *restoreOptions) printPlan(plan *backup.Plan, hasOperators bool) {
 	for _, name := range plan.Namespaces {
 		fmt.Fprintf(out, "create Namespace %s\n", name)
 	}
-	different := map[string]string{backup.Fail: "in conflict", backup.Skip: "to skip", backup.Replace: "to replace"}[o.onConflict.Value]
+	different := map[string]string{backup.Fail: "in conflict", backup.Skip: "to skip",
+		backup.Replace: "to replace"}[o.onConflict.Value]
 	for _, k := range plan.Kinds {
 		var parts []string
 		for _, part := range []struct {
@@ -297,7 +310,8 @@ func (o *restoreOptions) printPlan(plan *backup.Plan, hasOperators bool) {
 	}
 	notes := plan.Notes
 	if len(o.namespaces) > 0 && hasOperators {
-		notes = append(notes, "the hash of a downstream covers its namespace, so operators apply the downstreams of mapped namespaces "+
+		notes = append(notes, "the hash of a downstream covers its namespace, so operators apply the downstreams of "+
+			"mapped namespaces "+
 			"once more; afterwards another restore reports their hashes as conflicts")
 	}
 	command.WriteNotes(o.streams, notes)
@@ -306,8 +320,9 @@ func (o *restoreOptions) printPlan(plan *backup.Plan, hasOperators bool) {
 // report prints what was done, or would be. Whatever is not in the cluster as it is in the backup is an error.
 func (o *restoreOptions) report(result *backup.Result, err error) error {
 	words := map[bool][3]string{
-		false: {"nothing was written", "%d created, %d replaced, %d finished\n", "could not be restored: fix them and run the command again"},
-		true:  {"nothing would be written", "%d would be created, %d replaced, %d finished\n", "could not be restored"},
+		false: {"nothing was written", "%d created, %d replaced, %d finished\n",
+			"could not be restored: fix them and run the command again"},
+		true: {"nothing would be written", "%d would be created, %d replaced, %d finished\n", "could not be restored"},
 	}[o.dryRun]
 	var rights backup.RightsError
 	if errors.Is(err, backup.ErrConflict) || errors.As(err, &rights) {
@@ -315,11 +330,13 @@ func (o *restoreOptions) report(result *backup.Result, err error) error {
 	}
 	fmt.Fprintf(o.streams.Out, words[1], result.Created, result.Replaced, result.Finished)
 	for _, u := range result.Unknown {
-		fmt.Fprintf(o.streams.Out, "%s: unknown whether %s can be restored: %s\n", u.Kind, command.Count(u.Objects, "object"), u.Why)
+		fmt.Fprintf(o.streams.Out, "%s: unknown whether %s can be restored: %s\n", u.Kind,
+			command.Count(u.Objects, "object"), u.Why)
 	}
 	for _, object := range result.Guessed {
-		fmt.Fprintf(o.streams.Err, "warning: %s: managers applied it in a version that the cluster does not have, and no conversion of their "+
-			"fields is known, so they own all fields that no other manager owns: give the conversion with -c\n", object)
+		fmt.Fprintf(o.streams.Err,
+			"warning: %s: managers applied it in a version that the cluster does not have, and no conversion of their "+
+				"fields is known, so they own all fields that no other manager owns: give the conversion with -c\n", object)
 	}
 	for _, p := range result.Refused {
 		fmt.Fprintln(o.streams.Err, p)

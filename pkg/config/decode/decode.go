@@ -111,7 +111,8 @@ func (d *decoder) object(v any, out reflect.Value, p fieldpath.Path) {
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
-		d.fail(p, "write its fields below it: "+strings.Join(tags.Names(out.Type()), ", "), "found %s, wanted a map", d.found(v, p))
+		d.fail(p, "write its fields below it: "+strings.Join(tags.Names(out.Type()), ", "),
+			"found %s, wanted a map", d.found(v, p))
 		return
 	}
 	for _, key := range document.SortedKeys(m) {

@@ -145,7 +145,8 @@ func (c *converter) key(n *yaml.Node, p fieldpath.Path) (string, bool) {
 	}
 	if text != n.Value && n.Style == 0 {
 		c.MisreadKeys = append(c.MisreadKeys, &config.Error{File: c.Path, Line: n.Line, Path: Display(p.Child(text)),
-			Problem: fmt.Sprintf("YAML 1.1 reads the key %s as %q", Clip(n.Value), Clip(text)), Fix: "quote it: " + QuoteYAML(Clip(n.Value))})
+			Problem: fmt.Sprintf("YAML 1.1 reads the key %s as %q", Clip(n.Value), Clip(text)),
+			Fix:     "quote it: " + QuoteYAML(Clip(n.Value))})
 	}
 	return text, true
 }

@@ -49,7 +49,8 @@ func ParseDocument(name string, data []byte) *Document {
 }
 
 func (d *Document) fail(line int, path, fix, format string, args ...any) {
-	d.Errs = append(d.Errs, &config.Error{File: d.Path, Line: line, Path: path, Problem: fmt.Sprintf(format, args...), Fix: fix})
+	d.Errs = append(d.Errs, &config.Error{File: d.Path, Line: line, Path: path,
+		Problem: fmt.Sprintf(format, args...), Fix: fix})
 }
 
 // soleNode parses the text and returns its only document.
@@ -78,7 +79,8 @@ func (d *Document) soleNode(data []byte) (*yaml.Node, *config.Error) {
 	}
 	switch {
 	case len(docs) == 0:
-		return nil, &config.Error{File: d.Path, Line: 1, Problem: "the file is empty", Fix: "begin with apiVersion: " + config.APIVersion}
+		return nil, &config.Error{File: d.Path, Line: 1, Problem: "the file is empty",
+			Fix: "begin with apiVersion: " + config.APIVersion}
 	case len(docs) > 1:
 		return nil, &config.Error{File: d.Path, Line: docs[1].Line, Problem: "a second YAML document begins here",
 			Fix: "split the file, one operator each, and name the files or their directory"}

@@ -18,7 +18,8 @@ import (
 func misreadNode(n *yaml.Node, lines []string) (problem, fix string) {
 	source := sourceAt(n, lines)
 	switch {
-	case n.Kind == yaml.ScalarNode && strings.HasPrefix(source, "!") && !strings.HasPrefix(source, "!!") && !strings.HasPrefix(source, "!<"):
+	case n.Kind == yaml.ScalarNode && strings.HasPrefix(source, "!") && !strings.HasPrefix(source, "!!") &&
+		!strings.HasPrefix(source, "!<"):
 		text := Clip(strings.TrimRight(source, " \t\r"))
 		return fmt.Sprintf("YAML reads the ! of %s as a tag", text), "quote the expression: " + QuoteYAML(text)
 	case isBraces(n):

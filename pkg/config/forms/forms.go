@@ -16,28 +16,36 @@ type Syntax struct {
 
 // The forms of names.
 var (
-	DNSLabel = Syntax{"a DNS label", "write at most 63 small letters, digits and -, beginning and ending with a letter or digit",
+	DNSLabel = Syntax{"a DNS label",
+		"write at most 63 small letters, digits and -, beginning and ending with a letter or digit",
 		validation.IsDNS1123Label}
 	NamespaceName      = Syntax{"a namespace's name", DNSLabel.Fix, validation.IsDNS1123Label}
-	ServiceAccountName = Syntax{"a ServiceAccount's name", "write small letters, digits, - and .", validation.IsDNS1123Subdomain}
-	LeaseName          = Syntax{"a Lease's name", "write small letters, digits, - and .", validation.IsDNS1123Subdomain}
-	HostName           = Syntax{"a name in DNS", "write one such as active.example.com", func(s string) []string {
+	ServiceAccountName = Syntax{"a ServiceAccount's name", "write small letters, digits, - and .",
+		validation.IsDNS1123Subdomain}
+	LeaseName = Syntax{"a Lease's name", "write small letters, digits, - and .", validation.IsDNS1123Subdomain}
+	HostName  = Syntax{"a name in DNS", "write one such as active.example.com", func(s string) []string {
 		if len(s) <= MaxName && hostNames.MatchString(s) {
 			return nil
 		}
 		return []string{"wrong"}
 	}}
-	IdentityName = Syntax{"an identity", "write at most 63 letters, digits, - _ ., beginning and ending with a letter or digit",
+	IdentityName = Syntax{"an identity",
+		"write at most 63 letters, digits, - _ ., beginning and ending with a letter or digit",
 		validation.IsValidLabelValue}
-	KindName = Syntax{"a kind", "write letters and digits, beginning with a letter, such as Deployment", func(s string) []string {
-		return validation.IsDNS1035Label(strings.ToLower(s))
-	}}
-	QualifiedName = Syntax{"a key that Kubernetes takes", "write NAME or DOMAIN/NAME; NAME has at most 63 letters, digits, - _ ., " +
-		"beginning and ending with a letter or digit, DOMAIN is in small letters", validation.IsQualifiedName}
-	LabelValue = Syntax{"a label's value", "write at most 63 letters, digits, - _ ., beginning and ending with a letter or digit",
+	KindName = Syntax{"a kind", "write letters and digits, beginning with a letter, such as Deployment",
+		func(s string) []string {
+			return validation.IsDNS1035Label(strings.ToLower(s))
+		}}
+	QualifiedName = Syntax{"a key that Kubernetes takes",
+		"write NAME or DOMAIN/NAME; NAME has at most 63 letters, digits, - _ ., " +
+			"beginning and ending with a letter or digit, DOMAIN is in small letters", validation.IsQualifiedName}
+	LabelValue = Syntax{"a label's value",
+		"write at most 63 letters, digits, - _ ., beginning and ending with a letter or digit",
 		validation.IsValidLabelValue}
-	Group   = Syntax{"GROUP/VERSION", "write GROUP in small letters, digits, - and ., such as apps/v1", validation.IsDNS1123Subdomain}
-	Version = Syntax{"GROUP/VERSION", "write VERSION in small letters and digits, such as apps/v1", validation.IsDNS1035Label}
+	Group = Syntax{"GROUP/VERSION", "write GROUP in small letters, digits, - and ., such as apps/v1",
+		validation.IsDNS1123Subdomain}
+	Version = Syntax{"GROUP/VERSION", "write VERSION in small letters and digits, such as apps/v1",
+		validation.IsDNS1035Label}
 )
 
 // hostNames matches names in DNS.
@@ -65,7 +73,8 @@ var (
 	// InputNamespace is text that the API server is asked for, never what an upstream says: who may write
 	// upstreams could read any Secret otherwise.
 	InputNamespace = Syntax{NamespaceName.Name,
-		"write the namespace as fixed text, small letters, digits and -: an upstream can never choose it", NamespaceName.Check}
+		"write the namespace as fixed text, small letters, digits and -: an upstream can never choose it",
+		NamespaceName.Check}
 )
 
 // ResourceName is the form of a name of a resource.

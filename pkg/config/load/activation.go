@@ -33,7 +33,8 @@ func (a *ActivationFile) Warnings() []string {
 	if a.DNS == nil {
 		return nil
 	}
-	return []string{"a name in DNS is not a lock: it gives no fencing token, and two clusters may be active at a time if resolvers " +
+	return []string{"a name in DNS is not a lock: it gives no fencing token, and two clusters may be active at a time " +
+		"if resolvers " +
 		"answer differently, such as from a cache. Take another lock if that does harm"}
 }
 
@@ -94,8 +95,9 @@ func Activations(o Options, operators []*File) ([]*ActivationFile, config.Errors
 			continue
 		}
 		if a.DNS != nil && f.Conventions.ActivationToken != nil {
-			none := f.Errorf("conventions.activationToken", "remove it, or take a lock that gives a token", "activation %s is a name in DNS, "+
-				"which gives no token", a.Metadata.Name)
+			none := f.Errorf("conventions.activationToken", "remove it, or take a lock that gives a token",
+				"activation %s is a name in DNS, "+
+					"which gives no token", a.Metadata.Name)
 			f.problems, errs = append(f.problems, none), append(errs, none)
 		}
 		if f.follows = a; !a.file.Valid() {
@@ -149,7 +151,8 @@ func (a *ActivationFile) Read(at string, s *lock.ActivationSecret) (string, erro
 	}
 	data, err := readFile(a.Place(s.File))
 	if err != nil {
-		return "", a.Errorf(at+".file", "check the name and the permissions", "%s cannot be read: %s", a.Place(s.File), reason(err))
+		return "", a.Errorf(at+".file", "check the name and the permissions", "%s cannot be read: %s",
+			a.Place(s.File), reason(err))
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
 }

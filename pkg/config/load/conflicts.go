@@ -61,7 +61,8 @@ func stillUsed(f *File, files []*File) config.Errors {
 		if p.FieldManager != "" && p.FieldManager == c.FieldManager {
 			errs = append(
 				errs,
-				f.Errorf("conventions.previous.fieldManager", "remove it, or rename the other", "the field manager %q is used in %s",
+				f.Errorf("conventions.previous.fieldManager", "remove it, or rename the other",
+					"the field manager %q is used in %s",
 					p.FieldManager, other.where("conventions.fieldManager")),
 			)
 		}
@@ -103,7 +104,8 @@ func (f *File) where(path string) string {
 // them apart, an object may go from one to the other, which would take what is recorded for its own.
 func sharedStatus(f *File, other *File) config.Errors {
 	kind := config.GroupKind(f.Watch.APIVersion, f.Watch.Kind)
-	if f.Watch.Kind == "" || f.Source != nil || kind != config.GroupKind(other.Watch.APIVersion, other.Watch.Kind) || !*f.Status.Enabled ||
+	if f.Watch.Kind == "" || f.Source != nil || kind != config.GroupKind(other.Watch.APIVersion,
+		other.Watch.Kind) || !*f.Status.Enabled ||
 		!*other.Status.Enabled ||
 		apart(&f.Watch, &other.Watch) {
 		return nil
@@ -141,7 +143,8 @@ func sharedRecord(f, other *File) config.Errors {
 		for _, o := range other.Status.Paths() {
 			if p.At == at && o.At == at && p.Path.Overlaps(o.Path) {
 				return config.Errors{f.Errorf(at, "choose another path, or watch other namespaces",
-					"%s overlaps %s, which is written by %s, and a label that changes moves a %s from one operator to the other, which would take "+
+					"%s overlaps %s, which is written by %s, and a label that changes moves a %s from one operator to the other, "+
+						"which would take "+
 						"what is recorded for its own", p.Path, o.Path, other.where(at), f.Watch.Kind)}
 			}
 		}
@@ -167,7 +170,8 @@ func sharedMarks(f *File, other *File) config.Errors {
 					errs = append(errs, f.Errorf(
 						path,
 						"choose another key",
-						"%s is used in %s too, and both operators may write one %s (downstreams[%d]): with ownership: Fields, several operators "+
+						"%s is used in %s too, and both operators may write one %s (downstreams[%d]): with ownership: Fields, several "+
+							"operators "+
 							"contribute to an object",
 						keys[0],
 						other.where(path),

@@ -77,7 +77,8 @@ func Conversions(o Options, operators []*File) ([]*ConversionFile, config.Errors
 		if f.Conversion != nil && f.Valid() {
 			list = append(list, &ConversionFile{
 				Conversion: *f.Conversion, Name: f.Metadata.Name, FieldManager: f.Conventions.FieldManager,
-				For: schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).GroupKind(), file: f, prefix: conversionKey + ".",
+				For: schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).GroupKind(), file: f,
+				prefix: conversionKey + ".",
 			})
 		}
 	}

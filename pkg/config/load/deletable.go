@@ -63,12 +63,14 @@ func (f *File) cut() *File {
 			Ownership: have.Ownership, TargetNamespaces: have.TargetNamespaces, DeletionPolicy: have.DeletionPolicy,
 			After: order[i]}
 	}
-	if op.Deletion.Before == nil { // nothing is made: of the conventions' texts, the keys and the constant labels are enough
+	// nothing is made: of the conventions' texts, the keys and the constant labels are enough
+	if op.Deletion.Before == nil {
 		op.Inputs, op.Variables, op.Helpers = nil, nil, ""
 		if f.hasProblemIn("parameters") {
 			op.Parameters = nil
 		}
-		op.Conventions.Labels, op.Conventions.Annotations = maps.Clone(op.Conventions.Labels), maps.Clone(op.Conventions.Annotations)
+		op.Conventions.Labels, op.Conventions.Annotations = maps.Clone(op.Conventions.Labels),
+			maps.Clone(op.Conventions.Annotations)
 		for key, text := range op.Conventions.Labels {
 			if left, right := op.Delimiters[0], op.Delimiters[1]; strings.Contains(text, left) {
 				op.Conventions.Labels[key] = left + " .metadata.name " + right

@@ -60,8 +60,9 @@ func describedBy(f *File, other *File) config.Errors {
 			kind.Version,
 			others.Version,
 		)
-	case a.Scope != b.Scope || a.Plural != b.Plural || !reflect.DeepEqual(a.ShortNames, b.ShortNames) || !reflect.DeepEqual(f.described,
-		other.described):
+	case a.Scope != b.Scope || a.Plural != b.Plural || !reflect.DeepEqual(a.ShortNames, b.ShortNames) ||
+		!reflect.DeepEqual(f.described,
+			other.described):
 		return differs(
 			validate.SchemaKey,
 			"remove one of them: one is enough for all operators that are loaded together",

@@ -11,7 +11,8 @@ import (
 // disjoint reports whether no object can be an upstream of both: by the namespaces that both list, by the labels of the
 // object or by those of its namespace. Labels change, so that an object can go from one to the other.
 func disjoint(w, other *config.Watch) bool {
-	return apart(w, other) || contradict(w.LabelSelector, other.LabelSelector) || contradict(w.NamespaceSelector, other.NamespaceSelector)
+	return apart(w, other) || contradict(w.LabelSelector, other.LabelSelector) ||
+		contradict(w.NamespaceSelector, other.NamespaceSelector)
 }
 
 // apart reports whether both list namespaces, and none is the same: no object goes from one to the other.

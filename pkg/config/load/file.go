@@ -68,7 +68,8 @@ func (f *File) identify(wanted string) *config.Error {
 		return f.Errorf("apiVersion", "begin the file with apiVersion: "+config.APIVersion+" and kind: "+wanted,
 			"%s, not %s", given(apiVersion), holder)
 	case kind == config.ConventionsKind && wanted == config.Kind:
-		return f.Errorf("kind", "name the file in an operator's conventionsFile", "the file holds conventions, not an operator")
+		return f.Errorf("kind", "name the file in an operator's conventionsFile",
+			"the file holds conventions, not an operator")
 	case kind == config.Kind && wanted == config.ConventionsKind:
 		return f.Errorf("kind", "name a file of kind: "+config.ConventionsKind+" in the operator's conventionsFile",
 			"the file holds an operator, not conventions")

@@ -26,10 +26,11 @@ func (f *File) layer() (map[string]any, config.Errors) {
 		return nil, config.Errors{f.Errorf("", "", "reading the file's values: %v", err)}
 	}
 	if f.shared != nil && f.shared.conventions != nil {
-		err := k.Load(confmap.Provider(f.shared.conventions, ""), nil, koanf.WithMergeFunc(func(src, dest map[string]any) error {
-			f.shared.under(dest, src, f.Index)
-			return nil
-		}))
+		err := k.Load(confmap.Provider(f.shared.conventions, ""), nil,
+			koanf.WithMergeFunc(func(src, dest map[string]any) error {
+				f.shared.under(dest, src, f.Index)
+				return nil
+			}))
 		if err != nil {
 			return nil, config.Errors{f.Errorf(conventionsFileKey, "", "reading its values: %v", err)}
 		}
@@ -56,7 +57,8 @@ func (f *File) layer() (map[string]any, config.Errors) {
 }
 
 func overrideError(o override, err error) *config.Error {
-	e := &config.Error{File: o.source, Path: document.Display(o.path), Problem: err.Error(), Fix: "name a place that the config has"}
+	e := &config.Error{File: o.source, Path: document.Display(o.path), Problem: err.Error(),
+		Fix: "name a place that the config has"}
 	var access *fieldpath.AccessError
 	if errors.As(err, &access) {
 		at := document.Display(access.At)

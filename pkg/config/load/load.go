@@ -109,7 +109,8 @@ func (f *File) isManifest() bool {
 	_, named := f.Values["metadata"].(map[string]any)
 	group, _, _ := strings.Cut(config.APIVersion, "/")
 	theirs, _, _ := strings.Cut(apiVersion, "/")
-	ours := []string{config.Kind, config.ConventionsKind, conversion.ConversionKind, conversion.CertificateKind, lock.ActivationKind}
+	ours := []string{config.Kind, config.ConventionsKind, conversion.ConversionKind,
+		conversion.CertificateKind, lock.ActivationKind}
 	return named && apiVersion != "" && kind != "" && theirs != group && !slices.Contains(ours, kind) &&
 		spelling.Closest(theirs, []string{group}) == ""
 }
@@ -131,8 +132,9 @@ func assign(files []*File, overrides []override, unnamed bool) config.Errors {
 			}
 		}
 		if !found && !unnamed {
-			errs = append(errs, &config.Error{File: o.source, Path: document.Display(o.path), Problem: "no operator " + o.operator + " is loaded",
-				Fix: document.FixForUnknown(o.operator, known, "loaded are")})
+			errs = append(errs, &config.Error{File: o.source, Path: document.Display(o.path),
+				Problem: "no operator " + o.operator + " is loaded",
+				Fix:     document.FixForUnknown(o.operator, known, "loaded are")})
 		}
 	}
 	return errs
@@ -158,5 +160,6 @@ func (f *File) finish(lib library) config.Errors {
 	found, unknown := decode.Decode(f.Document, &f.Operator)
 	f.unknown = unknown
 	f.fillDefaults()
-	return slices.Concat(errs, found, f.readTexts(), f.describe(), validate.CheckOperator(f.Document, &f.Operator, f.conventionsUnread()))
+	return slices.Concat(errs, found, f.readTexts(), f.describe(),
+		validate.CheckOperator(f.Document, &f.Operator, f.conventionsUnread()))
 }

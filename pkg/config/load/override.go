@@ -90,7 +90,8 @@ func parseOverride(source, text string) (*override, *config.Error) {
 	if len(doc.Values) > 1 {
 		return nil, fail(overrideForm, "the value has lines that are not part of it")
 	}
-	return &override{source: source, operator: operator, path: path, value: doc.Values[document.OverrideKey], index: doc.Index}, nil
+	return &override{source: source, operator: operator, path: path,
+		value: doc.Values[document.OverrideKey], index: doc.Index}, nil
 }
 
 // assignment returns where the = after the path is: the first outside of brackets and quotes, or -1.

@@ -53,7 +53,8 @@ func (s *shared) check() {
 	s.errs, _ = decode.Decode(s.Document, &all)
 	m, isMap := s.Values[conventionsKey].(map[string]any)
 	if !isMap && !f.Reported(conventionsKey) {
-		s.errs = append(s.errs, f.Errorf(conventionsKey, "write the names that operators share below it", "required value is missing"))
+		s.errs = append(s.errs, f.Errorf(conventionsKey, "write the names that operators share below it",
+			"required value is missing"))
 	}
 	s.conventions = m
 }

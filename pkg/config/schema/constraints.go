@@ -148,7 +148,9 @@ var constraints = map[reflect.Type]func(*jsonschema.Schema){
 		s.OneOf = oneOf("move", "wrap", "unwrap", "forEach", "default")
 	},
 	reflect.TypeFor[conversion.ConversionStep](): func(s *jsonschema.Schema) { s.OneOf = oneOf("set", "remove") },
-	reflect.TypeFor[config.Downstream]():         func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
+	reflect.TypeFor[config.Downstream](): func(s *jsonschema.Schema) {
+		s.OneOf = oneOf("template", "templateFile")
+	},
 	reflect.TypeFor[config.After](): func(s *jsonschema.Schema) {
 		whole, name := *s, *property(s, "name")
 		name.Description = ""

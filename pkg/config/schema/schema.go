@@ -34,10 +34,14 @@ func Activation() []byte { return activationSchema() }
 func Conversion() []byte { return conversionSchema() }
 
 var (
-	operatorSchema    = sync.OnceValue(func() []byte { return schemaText("Corollary operator", &config.Operator{}) })
-	activationSchema  = sync.OnceValue(func() []byte { return schemaText("Corollary activation", &lock.Activation{}) })
-	conversionSchema  = sync.OnceValue(func() []byte { return schemaText("Corollary conversion", &conversion.ConversionDocument{}) })
-	conventionsSchema = sync.OnceValue(func() []byte { return schemaText("Corollary conventions", &config.SharedConventions{}) })
+	operatorSchema   = sync.OnceValue(func() []byte { return schemaText("Corollary operator", &config.Operator{}) })
+	activationSchema = sync.OnceValue(func() []byte { return schemaText("Corollary activation", &lock.Activation{}) })
+	conversionSchema = sync.OnceValue(func() []byte {
+		return schemaText("Corollary conversion", &conversion.ConversionDocument{})
+	})
+	conventionsSchema = sync.OnceValue(func() []byte {
+		return schemaText("Corollary conventions", &config.SharedConventions{})
+	})
 )
 
 func schemaText(title string, file any) []byte {
@@ -167,7 +171,8 @@ func labelSelector() *jsonschema.Schema {
 
 // object returns the schema of a map with these keys and no others; pairs are key, *Schema, key, *Schema, …
 func object(pairs ...any) *jsonschema.Schema {
-	s := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
+	s := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(),
+		AdditionalProperties: jsonschema.FalseSchema}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		key, _ := pairs[i].(string)
 		value, _ := pairs[i+1].(*jsonschema.Schema)

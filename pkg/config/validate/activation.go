@@ -33,17 +33,20 @@ func checkActivationTimes(v *validator, a *lock.Activation) {
 	lease, deadline, retry := time.Duration(a.LeaseDuration), time.Duration(a.RenewDeadline), time.Duration(a.RetryPeriod)
 	switch {
 	case lease < time.Second || lease%time.Second != 0:
-		v.Add("leaseDuration", "write whole seconds, at least 1s", "%s is not a number of whole seconds, which the lock stores", lease)
+		v.Add("leaseDuration", "write whole seconds, at least 1s",
+			"%s is not a number of whole seconds, which the lock stores", lease)
 	case retry <= 0:
 		v.Add("retryPeriod", "write one such as 2s", "%s is not longer than 0", retry)
 	case lease <= deadline:
-		v.Add("renewDeadline", "write less than "+lease.String(), "%s is not shorter than leaseDuration: a cluster must stop before another "+
-			"one starts", deadline)
+		v.Add("renewDeadline", "write less than "+lease.String(),
+			"%s is not shorter than leaseDuration: a cluster must stop before another "+
+				"one starts", deadline)
 	case a.DNS != nil && a.DNS.Interval <= 0:
 		v.Add("dns.interval", "write one such as 2s", "%s is not longer than 0", time.Duration(a.DNS.Interval))
 	case a.DNS != nil && deadline <= 2*time.Duration(a.DNS.Interval):
-		v.Add("dns.interval", fmt.Sprintf("write less than %s", deadline/2), "%s leaves no time to ask again within renewDeadline, which is %s, "+
-			"if an answer is missing", time.Duration(a.DNS.Interval), deadline)
+		v.Add("dns.interval", fmt.Sprintf("write less than %s", deadline/2),
+			"%s leaves no time to ask again within renewDeadline, which is %s, "+
+				"if an answer is missing", time.Duration(a.DNS.Interval), deadline)
 	case float64(deadline) <= retryJitter*float64(retry):
 		v.Add("retryPeriod", fmt.Sprintf("write less than %s", time.Duration(float64(deadline)/retryJitter)),
 			"%s leaves no time to try a failed renewal again within renewDeadline, which is %s", retry, deadline)

@@ -47,7 +47,8 @@ func checkActivationLease(v *validator, l *lock.ActivationLease) {
 	if v.required("lease.name", l.Name, "name the Lease") {
 		v.form(forms.LeaseName, "lease.name", l.Name, l.Name)
 	}
-	v.required("lease.kubeconfig", l.Kubeconfig, "name a kubeconfig file: the Lease must be in a cluster that all others reach")
+	v.required("lease.kubeconfig", l.Kubeconfig,
+		"name a kubeconfig file: the Lease must be in a cluster that all others reach")
 }
 
 func checkActivationEtcd(v *validator, e *lock.ActivationEtcd) {
@@ -90,7 +91,8 @@ func checkActivationZooKeeper(v *validator, z *lock.ActivationZooKeeper) {
 	}
 	if v.required("zookeeper.path", z.Path, "name the node, such as /corollary/appoperator") &&
 		(z.Path == "/" || path.Clean(z.Path) != z.Path || !path.IsAbs(z.Path)) {
-		v.Add("zookeeper.path", "write one such as /corollary/appoperator", "%q is not the path of a node", document.Clip(z.Path))
+		v.Add("zookeeper.path", "write one such as /corollary/appoperator",
+			"%q is not the path of a node", document.Clip(z.Path))
 	}
 	checkActivationTLS(v, "zookeeper.tls", z.TLS)
 	checkActivationSecret(v, "zookeeper.authFrom", z.AuthFrom)
@@ -106,8 +108,10 @@ func checkServer(v *validator, at, server, such string) {
 func checkActivationDynamoDB(v *validator, d *lock.ActivationDynamoDB) {
 	v.required("dynamodb.table", d.Table, "name the table")
 	v.required("dynamodb.key", d.Key, "name the item, such as appoperator")
-	if u, err := url.Parse(d.Endpoint); d.Endpoint != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		v.Add("dynamodb.endpoint", "write one such as https://dynamodb.example.com", "%q is not a URL", document.Clip(d.Endpoint))
+	if u, err := url.Parse(d.Endpoint); d.Endpoint != "" &&
+		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		v.Add("dynamodb.endpoint", "write one such as https://dynamodb.example.com",
+			"%q is not a URL", document.Clip(d.Endpoint))
 	}
 }
 

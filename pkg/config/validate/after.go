@@ -31,7 +31,8 @@ func checkOrder(v *validator) {
 				way := wayTo(v, d.Name, a.Name, map[string]bool{})
 				earlier := func(name string) bool { return slices.Index(names, name) < i }
 				if way != nil && !slices.ContainsFunc(way, earlier) { // each circle once
-					v.Add(at, "remove one of them", "downstreams come after each other: %s after %s", d.Name, strings.Join(way, " after "))
+					v.Add(at, "remove one of them", "downstreams come after each other: %s after %s", d.Name,
+						strings.Join(way, " after "))
 				}
 			}
 		}

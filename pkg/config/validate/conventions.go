@@ -55,7 +55,8 @@ func checkFieldManager(v *validator, name string) {
 
 func checkFinalizer(v *validator, at, name string) {
 	if checkKey(v, at, name) && !strings.Contains(name, "/") {
-		v.Add(at, "write DOMAIN/NAME", "%q has no domain, and the API server refuses such finalizers on its own kinds", document.Clip(name))
+		v.Add(at, "write DOMAIN/NAME", "%q has no domain, and the API server refuses such finalizers on its own kinds",
+			document.Clip(name))
 	}
 }
 
@@ -159,7 +160,8 @@ func checkNeeds(v *validator) {
 		because += fmt.Sprintf("; %d settings need it", len(why))
 	}
 	if c.Owner.Annotation == "" {
-		v.Add("conventions.owner.annotation", "add a key of your own: it names the owner instead", "required value is missing: %s", because)
+		v.Add("conventions.owner.annotation", "add a key of your own: it names the owner instead",
+			"required value is missing: %s", because)
 	}
 	if c.Finalizer == "" && v.Source == nil {
 		v.Add("conventions.finalizer", "add a name of your own: it holds the upstream until its downstreams are cleaned up",

@@ -15,7 +15,8 @@ func CheckConversion(doc *document.Document, c *conversion.ConversionDocument) c
 	}
 	v.required("for.group", c.For.Group, "set the group of the kind, such as stable.example.com")
 	v.required("for.kind", c.For.Kind, "set the kind, such as CronTab")
-	v.required("fieldManager", c.FieldManager, "set the field manager that writes spec.conversion, such as crontabs.example.com")
+	v.required("fieldManager", c.FieldManager,
+		"set the field manager that writes spec.conversion, such as crontabs.example.com")
 	checkConversion(v, "", &c.Conversion)
 	return v.Errs
 }

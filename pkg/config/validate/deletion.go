@@ -15,7 +15,8 @@ func checkDeletion(v *validator) {
 	checkTargets(v, at, b.TargetNamespaces)
 	v.required(at+".doneWhen", b.DoneWhen, "write a CEL expression over downstream that is true once it finished")
 	if b.Timeout <= 0 {
-		v.Add(at+".timeout", "write a time such as 1h; onTimeout says what happens then", "%s is not a valid timeout", b.Timeout)
+		v.Add(at+".timeout", "write a time such as 1h; onTimeout says what happens then",
+			"%s is not a valid timeout", b.Timeout)
 	}
 	checkHolds(v, "deletion.before is given")
 	checkRecorded(v)
@@ -24,7 +25,8 @@ func checkDeletion(v *validator) {
 // checkHolds wants the finalizer that holds an upstream while something is done.
 func checkHolds(v *validator, because string) {
 	if v.Conventions.Finalizer == "" && !v.unread {
-		v.Add("conventions.finalizer", "add a name of your own: it holds the upstream meanwhile", "it is missing, but %s", because)
+		v.Add("conventions.finalizer", "add a name of your own: it holds the upstream meanwhile",
+			"it is missing, but %s", because)
 	}
 }
 

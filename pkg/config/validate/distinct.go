@@ -7,10 +7,12 @@ func checkDistinct(v *validator) {
 	c := &v.Conventions
 	checkNotGiven(v, "conventions.owner.annotation", c.Owner.Annotation, "conventions.annotations", c.Annotations)
 	if c.DownstreamName != nil {
-		checkNotGiven(v, "conventions.downstreamName.annotation", c.DownstreamName.Annotation, "conventions.annotations", c.Annotations)
+		checkNotGiven(v, "conventions.downstreamName.annotation", c.DownstreamName.Annotation,
+			"conventions.annotations", c.Annotations)
 	}
 	if c.ActivationToken != nil {
-		checkNotGiven(v, "conventions.activationToken.annotation", c.ActivationToken.Annotation, "conventions.annotations", c.Annotations)
+		checkNotGiven(v, "conventions.activationToken.annotation", c.ActivationToken.Annotation,
+			"conventions.annotations", c.Annotations)
 	}
 	checkShard(v)
 	if p := c.Previous; p != nil && p.Hash != nil {
@@ -18,7 +20,8 @@ func checkDistinct(v *validator) {
 		checkNotGiven(v, "conventions.previous.hash.label", p.Hash.Label, "conventions.labels", c.Labels)
 	}
 	if p := c.Previous; p != nil && p.Owner != nil {
-		checkNotGiven(v, "conventions.previous.owner.annotation", p.Owner.Annotation, "conventions.annotations", c.Annotations)
+		checkNotGiven(v, "conventions.previous.owner.annotation", p.Owner.Annotation,
+			"conventions.annotations", c.Annotations)
 	}
 	used := map[string]string{}
 	for _, key := range c.Keys() {
@@ -43,7 +46,8 @@ func checkShard(v *validator) {
 		v.Add(at, "choose another key", "%s is conventions.hash.label too", shard.Label)
 	}
 	if v.Source == nil && v.Status.Downstreams == "" {
-		v.Add(at, "set status.downstreams", "without a record, nobody finds an object whose shard and name change in one rollout: "+
-			"the watch of each process selects by this label")
+		v.Add(at, "set status.downstreams",
+			"without a record, nobody finds an object whose shard and name change in one rollout: "+
+				"the watch of each process selects by this label")
 	}
 }

@@ -42,7 +42,9 @@ func checkGenerated(v *validator, at string, d *config.Downstream) {
 	}
 }
 
-func checkGeneratedPath(v *validator, at string, g random.Generated, d config.Drift, list string, i int, first map[string]int) {
+func checkGeneratedPath(
+	v *validator, at string, g random.Generated, d config.Drift, list string, i int, first map[string]int,
+) {
 	if g.Path == "" {
 		v.required(at, g.Path, "write .data.KEY, such as .data.password")
 		return

@@ -52,7 +52,8 @@ func checkInputRows(v *validator, at string, in config.Input) {
 	}
 	keys := []key{{"apiVersion", in.APIVersion != ""}, {"kind", in.Kind != ""}, {"namespace", in.Namespace != ""}}
 	if in.List != nil {
-		keys = append(keys, key{"list.labelSelector", in.List.LabelSelector != nil}, key{"list.namespaces", in.List.Namespaces != nil})
+		keys = append(keys, key{"list.labelSelector", in.List.LabelSelector != nil},
+			key{"list.namespaces", in.List.Namespaces != nil})
 	}
 	for _, k := range keys {
 		if k.given {
@@ -73,7 +74,8 @@ func checkInputName(v *validator, at string, in config.Input) {
 	case in.ObjectName != "" && in.FixedName != "":
 		v.Add(at+fixed, "keep one of the two", "both objectName and fixedName are given")
 	case in.ObjectName == "" && in.FixedName == "":
-		v.Add(at+expression, "write a CEL expression such as self.spec.settings, or give fixedName, or list for several objects",
+		v.Add(at+expression, "write a CEL expression such as self.spec.settings, or give fixedName, or list for several "+
+			"objects",
 			"nothing names the object")
 	case in.FixedName == "":
 		v.required(at+expression, in.ObjectName, "write a CEL expression such as self.spec.settings, or give fixedName")

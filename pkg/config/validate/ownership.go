@@ -10,7 +10,8 @@ import (
 func checkOwnership(v *validator, at string, d *config.Downstream) {
 	if !d.OwnsFields() {
 		if d.Force {
-			v.Add(at+".force", "remove it, or set ownership: Fields", "it has no effect: an object of ours is always applied by force")
+			v.Add(at+".force", "remove it, or set ownership: Fields",
+				"it has no effect: an object of ours is always applied by force")
 		}
 		return
 	}

@@ -46,7 +46,8 @@ func checkPrevious(v *validator) {
 	}
 	const at = "conventions.previous"
 	if *p == (config.Previous{}) {
-		addWhole(v, at, "name what was used earlier: fieldManager, finalizer, hash or owner; or remove it", "required value is missing")
+		addWhole(v, at, "name what was used earlier: fieldManager, finalizer, hash or owner; or remove it",
+			"required value is missing")
 	}
 	if isChanged(v, at+".fieldManager", p.FieldManager, c.FieldManager) {
 		checkManagerName(v, at+".fieldManager", p.FieldManager)
@@ -101,7 +102,8 @@ func addWhole(v *validator, at, fix, problem string) {
 // checkPreviousFinalizer takes a name without a domain too, which custom resources may have from another tool; but not
 // those with which Kubernetes itself says how to delete.
 func checkPreviousFinalizer(v *validator, at, name string) {
-	if checkKey(v, at, name) && slices.Contains([]string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}, name) {
+	if checkKey(v, at, name) && slices.Contains([]string{metav1.FinalizerOrphanDependents,
+		metav1.FinalizerDeleteDependents}, name) {
 		v.Add(at, "remove it", "%q is Kubernetes' own", name)
 	}
 }

@@ -30,7 +30,8 @@ func checkRequires(v *validator) {
 	for _, name := range slices.Sorted(maps.Keys(r.CRDVersions)) {
 		at := "requires.crdVersions['" + name + "']"
 		if _, _, ok := strings.Cut(name, "."); !ok || len(validation.IsDNS1123Subdomain(name)) > 0 {
-			v.Add(at, "write PLURAL.GROUP, such as widgets.example.com", "%q is not the name of a CustomResourceDefinition", document.Clip(name))
+			v.Add(at, "write PLURAL.GROUP, such as widgets.example.com",
+				"%q is not the name of a CustomResourceDefinition", document.Clip(name))
 		}
 		if len(r.CRDVersions[name]) == 0 {
 			v.Add(at, "name the versions that must be served, such as [v1]", "required value is missing")

@@ -102,7 +102,8 @@ func checkWriteBack(v *validator) {
 		v.Add(at, "write an UPDATE or INSERT", "the statement begins with %q", verb)
 	}
 	if slices.Contains(query.RowParameters, s.Key) {
-		v.Add("source.key", "name it otherwise in source.query, with AS", "$%s is already a parameter of source.writeBack", s.Key)
+		v.Add("source.key", "name it otherwise in source.query, with AS",
+			"$%s is already a parameter of source.writeBack", s.Key)
 		return
 	}
 	for _, name := range statement.Names() {
@@ -130,7 +131,8 @@ func checkDatabase(v *validator, at string, r *query.Rows) {
 	switch {
 	case len(given) > 1:
 		last := len(given) - 1
-		v.Add(at+"."+given[last], "keep one of them", "both %s and %s are given", strings.Join(given[:last], ", "), given[last])
+		v.Add(at+"."+given[last], "keep one of them", "both %s and %s are given",
+			strings.Join(given[:last], ", "), given[last])
 		return
 	case r.SQLite != nil:
 		v.required(at+".sqlite.path", r.SQLite.Path, "name the file of the database")
@@ -138,7 +140,8 @@ func checkDatabase(v *validator, at string, r *query.Rows) {
 		server, key := r.Server()
 		checkDsn(v, at+"."+key+".dsnFrom", server.DSNFrom)
 	case !v.Reported(at+".postgres") && !v.Reported(at+".mysql") && !v.Reported(at+".sqlite"):
-		v.Add(at, "add postgres: {dsnFrom: {env: NAME}}, mysql: {dsnFrom: {env: NAME}} or sqlite: {path: FILE}", "no database is given")
+		v.Add(at, "add postgres: {dsnFrom: {env: NAME}}, mysql: {dsnFrom: {env: NAME}} or sqlite: {path: FILE}",
+			"no database is given")
 	}
 	if r.Changes.Listen != "" && len(given) == 1 && r.Postgres == nil {
 		v.Add(at+".changes.listen", "remove it", "only PostgreSQL has notifications")

@@ -28,7 +28,8 @@ func checkStatus(v *validator) {
 		switch other, twice := first[c.ConditionType]; {
 		case c.ConditionType == "":
 		case len(c.ConditionType) > maxConditionType || !conditionTypeRE.MatchString(c.ConditionType):
-			v.Add(at, "write a word such as Ready, or DOMAIN/Ready", "%q is not a condition type", document.Clip(c.ConditionType))
+			v.Add(at, "write a word such as Ready, or DOMAIN/Ready", "%q is not a condition type",
+				document.Clip(c.ConditionType))
 		case twice:
 			v.Add(at, "choose another type", "%q is %s too", c.ConditionType, other)
 		default:

@@ -54,7 +54,8 @@ func checkRoot(v *validator) {
 		v.Add("retry.minDelay", "write at least 1s", "%s is too short, a failure must wait", v.Retry.MinDelay)
 	}
 	if v.Retry.MaxDelay < v.Retry.MinDelay && v.Retry.MinDelay >= second {
-		v.Add("retry.maxDelay", "write at least "+v.Retry.MinDelay.String(), "%s is less than minDelay, which is %s", v.Retry.MaxDelay,
+		v.Add("retry.maxDelay", "write at least "+v.Retry.MinDelay.String(),
+			"%s is less than minDelay, which is %s", v.Retry.MaxDelay,
 			v.Retry.MinDelay)
 	}
 	if v.ResyncPeriod != 0 && v.ResyncPeriod < minute {

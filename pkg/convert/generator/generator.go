@@ -202,7 +202,9 @@ func (g *Generator) addKeys(made map[string]any, s *structuralschema.Structural,
 	if a == nil {
 		return
 	}
-	for i := range g.count(0, maxItems, limitOf(s, func(v *structuralschema.ValueValidation) *int64 { return v.MaxProperties }), depth) {
+	for i := range g.count(0, maxItems, limitOf(s, func(v *structuralschema.ValueValidation) *int64 {
+		return v.MaxProperties
+	}), depth) {
 		key := g.key()
 		if i >= maxItems {
 			key = fmt.Sprint("key-", i)

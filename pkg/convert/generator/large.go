@@ -23,7 +23,9 @@ const triesOfSize = 8
 
 // Sized makes objects in which one list, map or text is at a bound, or just outside of one of the other version.
 // isLarge: one is so large that the object would not get smaller otherwise.
-func (g *Generator) Sized(ctx context.Context, v, other *kinds.Version) func(func(obj map[string]any, isLarge bool) bool) {
+func (g *Generator) Sized(
+	ctx context.Context, v, other *kinds.Version,
+) func(func(obj map[string]any, isLarge bool) bool) {
 	own := *g
 	own.chosen, own.random = nil, rand.New(rand.NewPCG(1, 2))
 	return func(yield func(map[string]any, bool) bool) {
@@ -150,7 +152,8 @@ func (m *largeMaker) distinct(s *structuralschema.Structural, item any, i int) a
 	}
 	for _, name := range s.XListMapKeys {
 		key := s.Items.Properties[name]
-		if fields[name] = m.numbered(&key, fields[name], i); i == 0 || !places.Equal(fields[name], m.numbered(&key, fields[name], i-1)) {
+		if fields[name] = m.numbered(&key, fields[name], i); i == 0 ||
+			!places.Equal(fields[name], m.numbered(&key, fields[name], i-1)) {
 			break
 		}
 	}

@@ -34,7 +34,8 @@ func rangeOf(v *structuralschema.ValueValidation) (low, high int64) {
 
 func (g *Generator) integersOf(v *structuralschema.ValueValidation) []any {
 	low, high := rangeOf(v)
-	wanted := []int64{0, 1, -1, low, low + 1, high - 1, high, precise + 1, -(precise + 1), 7, math.MaxInt32, math.MinInt32, math.MaxInt32 + 1}
+	wanted := []int64{0, 1, -1, low, low + 1, high - 1, high, precise + 1, -(precise + 1), 7, math.MaxInt32,
+		math.MinInt32, math.MaxInt32 + 1}
 	for _, n := range g.numbers {
 		wanted = append(wanted, n-1, n, n+1)
 	}
@@ -76,16 +77,19 @@ func (g *Generator) integer(v *structuralschema.ValueValidation) any {
 // usualNumbers are of each kind that floating-point numbers have: whole, fractions with and without an exact form, of
 // any magnitude, subnormal, and whole numbers that a float64 does not have.
 var usualNumbers = []any{
-	int64(0), int64(1), 0.5, -1.5, 0.125, 0.1, 0.29, 1.005, -0.001, 1.0 / 3, 2.5, 99.99, 123456.789, 1e-7, 1e21, 1e300, -1e300,
+	int64(0), int64(1), 0.5, -1.5, 0.125, 0.1, 0.29, 1.005, -0.001, 1.0 / 3, 2.5, 99.99,
+	123456.789, 1e-7, 1e21, 1e300, -1e300,
 	math.SmallestNonzeroFloat64, 2.2250738585072014e-308, math.MaxFloat64, -math.MaxFloat64,
-	int64(precise - 1), int64(precise + 1), int64(-precise - 1), float64(precise + 2), int64(math.MaxInt64), int64(math.MinInt64), 9.3e18,
+	int64(precise - 1), int64(precise + 1), int64(-precise - 1), float64(precise + 2), int64(math.MaxInt64),
+	int64(math.MinInt64), 9.3e18,
 	int64(math.MaxInt32), int64(math.MaxInt32 + 1), 16777217.0,
 }
 
 func (g *Generator) numbersOf(v *structuralschema.ValueValidation) []any {
 	wanted := slices.Clone(usualNumbers)
 	for _, n := range g.numbers {
-		wanted = append(wanted, n, float64(n)+0.5, math.Nextafter(float64(n), math.Inf(1)), math.Nextafter(float64(n), math.Inf(-1)))
+		wanted = append(wanted, n, float64(n)+0.5, math.Nextafter(float64(n), math.Inf(1)),
+			math.Nextafter(float64(n), math.Inf(-1)))
 	}
 	for _, bound := range []*float64{v.Minimum, v.Maximum} {
 		if bound != nil {

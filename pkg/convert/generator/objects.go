@@ -64,7 +64,8 @@ func (g *Generator) With(ctx context.Context, v *kinds.Version, given map[string
 // Plain makes an object without anything chosen or unknown.
 func (g *Generator) Plain(ctx context.Context, v *kinds.Version) (obj map[string]any, ok bool) {
 	other := &Generator{
-		kind: g.kind, namespaced: g.namespaced, metadata: g.metadata, random: g.random, values: g.values, distinctions: g.distinctions,
+		kind: g.kind, namespaced: g.namespaced, metadata: g.metadata, random: g.random, values: g.values,
+		distinctions: g.distinctions,
 	}
 	if obj, ok = other.value(v.Structural, "", 0).(map[string]any); !ok {
 		return nil, false

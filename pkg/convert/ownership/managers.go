@@ -12,7 +12,8 @@ import (
 
 // Managers are the managedFields of an object with the version of the object in the place of those that leave. guessed:
 // nothing converts the fields of some of them, so Guess did.
-func (o *Ownership) Managers(ctx context.Context, u *unstructured.Unstructured, leaves func(metav1.ManagedFieldsEntry) bool,
+func (o *Ownership) Managers(ctx context.Context, u *unstructured.Unstructured,
+	leaves func(metav1.ManagedFieldsEntry) bool,
 ) (made []metav1.ManagedFieldsEntry, guessed bool, err error) {
 	entries := u.GetManagedFields()
 	sets := make([]*fieldpath.Set, len(entries))

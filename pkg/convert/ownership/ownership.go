@@ -97,7 +97,9 @@ func values(set *fieldpath.Set) *fieldpath.Set {
 	set.Iterate(func(path fieldpath.Path) {
 		last, isKey := path[len(path)-1], false
 		if len(path) > 1 && path[len(path)-2].Key != nil && last.FieldName != nil {
-			isKey = slices.ContainsFunc(*path[len(path)-2].Key, func(key value.Field) bool { return key.Name == *last.FieldName })
+			isKey = slices.ContainsFunc(*path[len(path)-2].Key, func(key value.Field) bool {
+				return key.Name == *last.FieldName
+			})
 		}
 		if !isKey && !isKeyed(path) {
 			left.Insert(path.Copy())
@@ -120,7 +122,9 @@ func (o *Ownership) convert(ctx context.Context, obj any, to string) (*typed.Typ
 }
 
 // givenUp are the fields that change or vanish without the fields of a set.
-func (o *Ownership) givenUp(ctx context.Context, old *typed.TypedValue, set *fieldpath.Set, to string) (*fieldpath.Set, error) {
+func (o *Ownership) givenUp(
+	ctx context.Context, old *typed.TypedValue, set *fieldpath.Set, to string,
+) (*fieldpath.Set, error) {
 	with, err := o.convert(ctx, old.AsValue().Unstructured(), to)
 	if err != nil {
 		return nil, err
@@ -230,7 +234,9 @@ func shadow(ctx context.Context, c *convert.Converter, marked, converted any, fr
 	if from == to {
 		return obj, nil
 	}
-	if err := c.Trace(ctx, obj, from, to, func(program *rules.Program, obj map[string]any) any { return read(program, obj) }); err != nil {
+	if err := c.Trace(ctx, obj, from, to, func(program *rules.Program, obj map[string]any) any {
+		return read(program, obj)
+	}); err != nil {
 		return nil, err
 	}
 	dropAbsent(obj, converted)
@@ -406,7 +412,9 @@ func at(v any, where []any) any {
 // Guess is for a set of fields of a version that nothing converts: the fields of it that obj has, and if it lacks any,
 // all fields beside them that none of claimed has. So no conflict with a manager is lost, and none of its fields stays
 // if it gives them up.
-func (o *Ownership) Guess(obj *unstructured.Unstructured, set *fieldpath.Set, claimed []*fieldpath.Set) (*fieldpath.Set, error) {
+func (o *Ownership) Guess(
+	obj *unstructured.Unstructured, set *fieldpath.Set, claimed []*fieldpath.Set,
+) (*fieldpath.Set, error) {
 	live, err := o.types.ObjectToTyped(obj)
 	if err != nil {
 		return nil, err
@@ -425,7 +433,8 @@ func (o *Ownership) Guess(obj *unstructured.Unstructured, set *fieldpath.Set, cl
 	})
 	all.Iterate(func(path fieldpath.Path) {
 		isClaimed := func(s *fieldpath.Set) bool { return s.Has(path) }
-		if path[0].FieldName != nil && *path[0].FieldName != "metadata" && lacks[*path[0].FieldName] && !slices.ContainsFunc(claimed, isClaimed) {
+		if path[0].FieldName != nil && *path[0].FieldName != "metadata" && lacks[*path[0].FieldName] &&
+			!slices.ContainsFunc(claimed, isClaimed) {
 			kept.Insert(path.Copy())
 		}
 	})

@@ -78,8 +78,9 @@ func Certify(c *convert.Converter, conf *conversion.Conversion, proof *Proof, se
 	}
 	for _, pair := range proof.Pairs {
 		made.Pairs = append(made.Pairs, CertifiedPair{
-			From: pair.From, Via: pair.Via, ByConstruction: pair.ByConstruction, Objects: pair.Objects, Combinations: pair.Combinations,
-			Kept: pair.Kept, Lost: pair.Lost,
+			From: pair.From, Via: pair.Via, ByConstruction: pair.ByConstruction, Objects: pair.Objects,
+			Combinations: pair.Combinations,
+			Kept:         pair.Kept, Lost: pair.Lost,
 		})
 	}
 	for _, s := range conf.Spokes {
@@ -147,7 +148,9 @@ const maxRecorded = 8 << 20
 
 // Recorded is a definition with the schemas for which the certificate was made; nil where it does not have them.
 // Matches reports whether they are these.
-func (c *Certificate) Recorded(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+func (c *Certificate) Recorded(
+	crd *apiextensionsv1.CustomResourceDefinition,
+) *apiextensionsv1.CustomResourceDefinition {
 	text, err := base64.StdEncoding.DecodeString(c.Definition)
 	if err != nil {
 		return nil

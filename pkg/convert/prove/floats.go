@@ -49,8 +49,10 @@ func uncertain(c *convert.Converter) (found []string) {
 			if isKept || isLost || valuesOf(&use) != nil {
 				continue
 			}
-			found = append(found, fmt.Sprintf("%s computes with floating-point numbers, and not every value of %s can be tried: use type: integer "+
-				"with minimum and maximum (at most %d values) or an enum, keep the field by preserve, or acknowledge its loss in lost",
+			found = append(found, fmt.Sprintf(
+				"%s computes with floating-point numbers, and not every value of %s can be tried: use type: integer "+
+					"with minimum and maximum (at most %d values) or an enum, keep the field by preserve, or acknowledge its loss "+
+					"in lost",
 				use.Where, strings.Join(paths, ", "), maxValues))
 		}
 	}
@@ -61,7 +63,9 @@ func uncertain(c *convert.Converter) (found []string) {
 const triesOfValues = 20
 
 // everyCombination tries all values of what expressions read that compute with floating-point numbers.
-func (p *prover) everyCombination(ctx context.Context, try func(map[string]any) (done bool, err error)) (done bool, err error) {
+func (p *prover) everyCombination(
+	ctx context.Context, try func(map[string]any) (done bool, err error),
+) (done bool, err error) {
 	s := p.Spokes[p.from.Name]
 	if s == nil {
 		s = p.Spokes[p.via.Name]

@@ -191,7 +191,8 @@ func makerFor(c *convert.Converter, seed uint64, others ...*kinds.Version) *gene
 		versions = append(versions, c.Version(name))
 	}
 	return generator.New(generator.Options{
-		Seed: seed, Kind: c.Kind, Namespaced: c.Namespaced, Metadata: c.Metadata, Literals: c.Literals, Versions: versions, Others: others,
+		Seed: seed, Kind: c.Kind, Namespaced: c.Namespaced, Metadata: c.Metadata, Literals: c.Literals,
+		Versions: versions, Others: others,
 	})
 }
 
@@ -225,7 +226,8 @@ func (p *prover) thereAndBack(ctx context.Context, obj map[string]any) *Countere
 	found.There = runtime.DeepCopyJSON(there)
 	if errs := p.via.Validate(ctx, there); len(errs) > 0 {
 		found.Problem = fmt.Sprintf("what it is converted to is not valid in %s: %v", p.via.Name, errs.ToAggregate())
-		found.Shown = fmt.Sprintf("what it is converted to is not valid in %s: %s: %s", p.via.Name, errs[0].Field, errs[0].Type)
+		found.Shown = fmt.Sprintf("what it is converted to is not valid in %s: %s: %s", p.via.Name,
+			errs[0].Field, errs[0].Type)
 		return found
 	}
 	if err := p.Convert(ctx, there, p.from.Name); err != nil {

@@ -18,7 +18,8 @@ const maxShrinks = 5000
 // shrink makes a counterexample smaller as long as try finds that it is one: without fields and items, with simpler
 // values.
 func (p *prover) shrink(
-	ctx context.Context, obj map[string]any, found *Counterexample, try func(context.Context, map[string]any) *Counterexample,
+	ctx context.Context, obj map[string]any, found *Counterexample,
+	try func(context.Context, map[string]any) *Counterexample,
 ) *Counterexample {
 	tries := 0
 	for smaller := true; smaller; {

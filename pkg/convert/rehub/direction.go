@@ -57,7 +57,8 @@ const (
 )
 
 // opposite is the form of the way back.
-var opposite = map[string]string{formMove: formMove, formWrap: formUnwrap, formUnwrap: formWrap, formForEach: formForEach}
+var opposite = map[string]string{formMove: formMove, formWrap: formUnwrap,
+	formUnwrap: formWrap, formForEach: formForEach}
 
 // directions reads the rules and steps of a spoke, or of the items of a list, whose schemas are s in the spoke and h in
 // the hub.
@@ -90,7 +91,8 @@ func directions(r *conversion.ConversionRule, s, h *structuralschema.Structural)
 
 // formOfRule is the form of a rule, with its path.
 func formOfRule(r *conversion.ConversionRule) (form, path string) {
-	for _, f := range [][2]string{{formMove, r.Move}, {formWrap, r.Wrap}, {formUnwrap, r.Unwrap}, {formForEach, r.ForEach}} {
+	for _, f := range [][2]string{{formMove, r.Move}, {formWrap, r.Wrap},
+		{formUnwrap, r.Unwrap}, {formForEach, r.ForEach}} {
 		if f[1] != "" {
 			return f[0], f[1]
 		}

@@ -19,7 +19,9 @@ import (
 // Rehub writes a conversion, which must compile, with another one of its versions as the hub: the rules of that version
 // are inverted, and those of each other spoke are put in a row with them. problems name, by version, what cannot be
 // said in rules: it is left out.
-func Rehub(conf *conversion.Conversion, hub string, versions []*kinds.Version) (*conversion.Conversion, []*convert.Problem, error) {
+func Rehub(
+	conf *conversion.Conversion, hub string, versions []*kinds.Version,
+) (*conversion.Conversion, []*convert.Problem, error) {
 	schemas := map[string]*structuralschema.Structural{}
 	for _, v := range versions {
 		schemas[v.Name] = v.Structural
@@ -54,7 +56,8 @@ func Rehub(conf *conversion.Conversion, hub string, versions []*kinds.Version) (
 		}
 		made.Spokes = append(made.Spokes, spoke)
 		for _, text := range c.problems {
-			problems = append(problems, &convert.Problem{Path: fmt.Sprintf("spokes[%d]", len(made.Spokes)-1), Message: s.Version + ": " + text})
+			problems = append(problems, &convert.Problem{Path: fmt.Sprintf("spokes[%d]", len(made.Spokes)-1),
+				Message: s.Version + ": " + text})
 		}
 	}
 	return &made, problems, nil
@@ -67,7 +70,8 @@ func rulesOf(s conversion.Spoke) *conversion.ConversionRule {
 
 // invertedRule swaps the sides of a rule, or of all that a spoke has.
 func invertedRule(r conversion.ConversionRule) conversion.ConversionRule {
-	back := conversion.ConversionRule{Default: r.Default, Value: r.Value, Values: inverted(r.Values), ToHub: r.FromHub, FromHub: r.ToHub}
+	back := conversion.ConversionRule{Default: r.Default, Value: r.Value, Values: inverted(r.Values),
+		ToHub: r.FromHub, FromHub: r.ToHub}
 	for _, inner := range r.Rules {
 		back.Rules = append(back.Rules, invertedRule(inner))
 	}
@@ -102,7 +106,9 @@ func withForm(r conversion.ConversionRule, form, from, to string) conversion.Con
 
 // spoke puts the rules of a spoke and those of the next hub in a row. s, old and next are the schemas of the spoke, the
 // hub that was, and the next one.
-func (c *composer) spoke(from, through conversion.Spoke, s, old, next *structuralschema.Structural) (conversion.Spoke, error) {
+func (c *composer) spoke(
+	from, through conversion.Spoke, s, old, next *structuralschema.Structural,
+) (conversion.Spoke, error) {
 	made := conversion.Spoke{Version: from.Version}
 	toOld, fromOld, err := directions(rulesOf(from), s, old)
 	if err != nil {
@@ -172,7 +178,8 @@ func (d direction) declared(target *structuralschema.Structural) []assignment {
 // isWayBack reports whether an assignment undoes another one.
 func (a assignment) isWayBack(b assignment) bool {
 	v, w := a.value, b.value
-	return v.from != nil && w.from != nil && v.from.Equal(b.to) && w.from.Equal(a.to) && (v.items == nil) == (w.items == nil) &&
+	return v.from != nil && w.from != nil && v.from.Equal(b.to) && w.from.Equal(a.to) &&
+		(v.items == nil) == (w.items == nil) &&
 		w.change.form == opposite[v.change.form] && maps.Equal(w.change.values, inverted(v.change.values))
 }
 
@@ -187,7 +194,8 @@ func (c *composer) rule(a, b assignment, s, h *structuralschema.Structural) (r c
 	form := a.value.change.form
 	if a.value.items != nil {
 		form = formForEach
-		r = c.written(*a.value.items, *b.value.items, kinds.ItemOf(kinds.Field(s, a.value.from)), kinds.ItemOf(kinds.Field(h, a.to)))
+		r = c.written(*a.value.items, *b.value.items, kinds.ItemOf(kinds.Field(s, a.value.from)),
+			kinds.ItemOf(kinds.Field(h, a.to)))
 	}
 	r.Values = a.value.change.values
 	changes := form != formMove || len(r.Values) > 0 || !a.value.from.Equal(a.to)

@@ -49,7 +49,9 @@ type field struct {
 
 // rules drafts what puts one object in the place of the other. above is where it is, for guesses; item: in a list or
 // map.
-func (d *drafter) rules(s, h *structuralschema.Structural, above fieldpath.Path, item bool) []conversion.ConversionRule {
+func (d *drafter) rules(
+	s, h *structuralschema.Structural, above fieldpath.Path, item bool,
+) []conversion.ConversionRule {
 	var rules []conversion.ConversionRule
 	var left, right []field
 	var walk func(s, h *structuralschema.Structural, at fieldpath.Path)
@@ -78,7 +80,9 @@ func (d *drafter) rules(s, h *structuralschema.Structural, above fieldpath.Path,
 }
 
 // sameField drafts a rule for a field that both have at one path, with one type.
-func (d *drafter) sameField(p fieldpath.Path, mine, theirs *structuralschema.Structural, above fieldpath.Path) []conversion.ConversionRule {
+func (d *drafter) sameField(
+	p fieldpath.Path, mine, theirs *structuralschema.Structural, above fieldpath.Path,
+) []conversion.ConversionRule {
 	if s, h := kinds.ItemOf(mine), kinds.ItemOf(theirs); s != nil && h != nil {
 		inner := &drafter{guesses: d.guesses}
 		rules := inner.rules(s, h, slices.Concat(above, p), true)
@@ -152,8 +156,10 @@ func (d *drafter) retype(p fieldpath.Path, mine, theirs *structuralschema.Struct
 	}
 	self := "self" + p.String()
 	d.toHub = append(d.toHub, conversion.ConversionStep{Set: p.String(), Expression: fmt.Sprintf("%s(%s)", to, self)})
-	d.fromHub = append(d.fromHub, conversion.ConversionStep{Set: p.String(), Expression: fmt.Sprintf("%s(%s)", from, self)})
-	d.guesses[slices.Concat(above, p).String()] = fmt.Sprintf("its type changes from %s to %s, and it may be missing", mine.Type, theirs.Type)
+	d.fromHub = append(d.fromHub, conversion.ConversionStep{Set: p.String(),
+		Expression: fmt.Sprintf("%s(%s)", from, self)})
+	d.guesses[slices.Concat(above, p).String()] = fmt.Sprintf("its type changes from %s to %s, and it may be missing",
+		mine.Type, theirs.Type)
 }
 
 // match is a pair of fields that may be one.

@@ -79,7 +79,8 @@ func (a *Activations) Of(t *leadership.Tenure) *Fenced {
 	if err != nil { // as above
 		panic("preparing the events of an activation: " + err.Error())
 	}
-	f := &Fenced{Connections: connections, activation: t, events: events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})}
+	f := &Fenced{Connections: connections, activation: t,
+		events: events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})}
 	_ = f.events.StartRecordingToSinkWithContext(a.recording) // it fails only after Shutdown
 	a.made[t] = f
 	return f

@@ -45,7 +45,8 @@ func (c *confirmation) onWatchResult(key informers.Key, err error) {
 		c.failed.Store(nil)
 	case errors.Is(err, informers.ErrCut):
 	case apierrors.IsForbidden(err):
-		text := " (but " + key.Identity.Forbidden(fmt.Sprintf("watching ConfigMap %s/%s", c.at.Namespace, c.at.ConfigMap), "get, list and watch on it", err) + ")"
+		text := " (but " + key.Identity.Forbidden(fmt.Sprintf("watching ConfigMap %s/%s", c.at.Namespace, c.at.ConfigMap),
+			"get, list and watch on it", err) + ")"
 		c.failed.Store(&text)
 	default:
 		text := fmt.Sprintf(" (but ConfigMap %s/%s cannot be watched: %v)", c.at.Namespace, c.at.ConfigMap, err)

@@ -68,7 +68,8 @@ func (g *Gate) host() *guard.Host {
 		},
 	}
 	if g.Shards != nil && g.Board != nil {
-		h.Processes = &guard.Processes{Board: g.Board(g.Operator), Owned: g.Owned, Config: g.Digest, Held: g.Shards.Held, UID: g.uidOf}
+		h.Processes = &guard.Processes{Board: g.Board(g.Operator), Owned: g.Owned, Config: g.Digest,
+			Held: g.Shards.Held, UID: g.uidOf}
 	}
 	return h
 }
@@ -80,7 +81,9 @@ func (g *Gate) BeginCounting(refs []operator.Ref) { g.tally.Store(guard.NewTally
 func (g *Gate) EndCounting() { g.tally.Store(nil) }
 
 // Count counts one upstream by what count returns.
-func (g *Gate) Count(ref operator.Ref, count func() (c guard.Counted, after time.Duration, failed bool)) (after time.Duration) {
+func (g *Gate) Count(
+	ref operator.Ref, count func() (c guard.Counted, after time.Duration, failed bool),
+) (after time.Duration) {
 	var c guard.Counted
 	failed, uid := false, g.Cache.UpstreamUID(ref)
 	defer func() {
@@ -110,7 +113,8 @@ func (g *Gate) PassOver(ref operator.Ref, counting bool) {
 func (g *Gate) Open(alone bool) (counts bool) {
 	g.batch.Open(g.Pipeline.HasRows()) // changes from now on may come too late to be counted
 	op := g.Pipeline.Config
-	return g.host().Processes != nil || op.Guard.MaxChanged != "" || !alone || !guard.NeverHolds(op, g.Cache.CountDownstreams()) || g.mayHideMore()
+	return g.host().Processes != nil || op.Guard.MaxChanged != "" || !alone ||
+		!guard.NeverHolds(op, g.Cache.CountDownstreams()) || g.mayHideMore()
 }
 
 // mayHideMore reports whether guard may hold something if there is all that upstreams record: a watch does not show
@@ -135,7 +139,9 @@ func (g *Gate) mayHideMore() bool {
 // Pass waits while what is counted is more than guard allows, unless it is confirmed. Upstreams that are to be counted,
 // too, are added meanwhile: those that cleansUp concerns, once it is true, and those of shards. show is called with
 // what it waits for. It returns false when live is done.
-func (g *Gate) Pass(live context.Context, cleansUp func() bool, add func(refs []operator.Ref), show func(why guard.State, text string)) bool {
+func (g *Gate) Pass(
+	live context.Context, cleansUp func() bool, add func(refs []operator.Ref), show func(why guard.State, text string),
+) bool {
 	tally := g.tally.Load()
 	start := guard.NewStart(g.host(), tally)
 	for cleans := false; ; {
@@ -186,7 +192,9 @@ func (g *Gate) MayProceed(ref operator.Ref, c guard.Counted, free bool) bool {
 
 // Serve lets upstreams that guard holds go on once they are counted and allowed, or confirmed, until live is done:
 // proceed is called with them. hold is called with why the others wait, and with them, or with an empty text.
-func (g *Gate) Serve(live context.Context, hold func(why string, held func() []operator.Ref), proceed func(refs []operator.Ref)) {
+func (g *Gate) Serve(
+	live context.Context, hold func(why string, held func() []operator.Ref), proceed func(refs []operator.Ref),
+) {
 	g.batch.Serve(live, g.host(), func(text string) { hold(text, g.batch.Held) }, proceed)
 }
 
@@ -199,7 +207,8 @@ func (g *Gate) PublishPassed(ctx context.Context) (published bool) {
 	}
 	err := p.PublishPassed(ctx, g.Cache.CountDownstreams())
 	if err != nil && ctx.Err() == nil {
-		g.Log.Info("cannot publish that nothing waits for guard, will retry: until then, a process that starts waits for it", "lease", p.Board.Name, "error", err.Error())
+		g.Log.Info("cannot publish that nothing waits for guard, will retry: until then, a process that starts waits for it",
+			"lease", p.Board.Name, "error", err.Error())
 	}
 	return err == nil
 }

@@ -100,7 +100,8 @@ func (c *Checks) Serve(live context.Context) {
 
 // check checks the kinds several times, until another session is to take over, or live is done.
 func (c *Checks) check(live context.Context) {
-	for passed, wait := time.Duration(0), c.Interval/4; passed < schemaWait*c.Interval; passed, wait = passed+wait, max(wait, (passed+wait)/2) {
+	for passed, wait := time.Duration(0), c.Interval/4; passed < schemaWait*c.Interval; passed, wait = passed+wait,
+		max(wait, (passed+wait)/2) {
 		if work.Pause(live, wait); live.Err() != nil {
 			return
 		}
@@ -226,7 +227,8 @@ func (c *Checks) schemasChanged(list []kinds.Kind) bool {
 		if err != nil || now.Schema == nil {
 			continue
 		}
-		if now.GVR != k.GVR || now.HasStatus != k.HasStatus || now.Namespaced != k.Namespaced || !reflect.DeepEqual(now.Schema, k.Schema) {
+		if now.GVR != k.GVR || now.HasStatus != k.HasStatus || now.Namespaced != k.Namespaced ||
+			!reflect.DeepEqual(now.Schema, k.Schema) {
 			c.Log.Info("the definition of a kind has changed: compiling the config again", "kind", k.GVK.GroupKind().String())
 			return true
 		}

@@ -52,7 +52,8 @@ func New(owned shards.Owned, drop func(set *informers.ShardSet, shard int), star
 	if owned == nil {
 		return nil
 	}
-	l := &Loader{owned: owned, drop: drop, starting: starting, sets: map[int]*informers.ShardSet{}, sessions: map[*Shards]struct{}{}}
+	l := &Loader{owned: owned, drop: drop, starting: starting, sets: map[int]*informers.ShardSet{},
+		sessions: map[*Shards]struct{}{}}
 	owned.Subscribe(l)
 	return l
 }
@@ -232,7 +233,8 @@ func (l *Loader) ShardsOf(s Session) *Shards {
 		return nil
 	}
 	set := &Shards{
-		Session: s, owned: l.owned, changed: make(chan struct{}, 1), joined: make(chan struct{}, 1), ready: map[int]bool{}, underWay: map[int]int{},
+		Session: s, owned: l.owned, changed: make(chan struct{}, 1), joined: make(chan struct{}, 1),
+		ready: map[int]bool{}, underWay: map[int]int{},
 		unsettled: map[*informers.ShardSet]map[operator.Ref]struct{}{},
 	}
 	set.idle.L = &set.mu
@@ -399,7 +401,9 @@ func (s *Shards) EnterFor(ctx context.Context, uid types.UID) (acting context.Co
 // Serve has the upstreams of shards reconciled once they are loaded, until acting is done: join is called with those of
 // each set before its shards are held, and then add. publish publishes that nothing waits in the shards; it returns
 // false if it has to be tried again.
-func (s *Shards) Serve(acting context.Context, join, add func(refs []operator.Ref), publish func(ctx context.Context) bool) {
+func (s *Shards) Serve(
+	acting context.Context, join, add func(refs []operator.Ref), publish func(ctx context.Context) bool,
+) {
 	if s == nil {
 		return
 	}

@@ -33,17 +33,20 @@ var (
 	}, []string{"operator"})
 	upstreamVersions = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_upstream_versions",
-		Help: "Upstreams that a field manager wrote in a version of their kind, by operator and version; absent if this process does not " +
+		Help: "Upstreams that a field manager wrote in a version of their kind, by operator and version; absent if this " +
+			"process does not " +
 			"run the operator.",
 	}, []string{"operator", "version"})
 	shardsUnfiltered = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_shards_unfiltered",
-		Help: "1 if the API server ignores shardSelector and sends the upstreams of all shards, which are dropped here, by operator; absent " +
+		Help: "1 if the API server ignores shardSelector and sends the upstreams of all shards, which are dropped here, " +
+			"by operator; absent " +
 			"without shards.",
 	}, []string{"operator"})
 	requirements = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_requirement_met",
-		Help: "Whether the API server has a version that the config requires: 1, or 0 while the config is refused for that; by operator, " +
+		Help: "Whether the API server has a version that the config requires: 1, or 0 while the config is refused for " +
+			"that; by operator, " +
 			"name (kubernetes, or a CustomResourceDefinition) and version.",
 	}, []string{"operator", "name", "version"})
 	operatorState = prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -52,7 +55,8 @@ var (
 	}, []string{"operator", "reason"})
 	guardChanges = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_guard_changes",
-		Help: "Existing downstreams that a change waiting for confirmation would change or delete, by operator; absent if none waits.",
+		Help: "Existing downstreams that a change waiting for confirmation would change or delete, by operator; absent if " +
+			"none waits.",
 	}, []string{"operator"})
 	guardDeletions = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_guard_deletions",
@@ -68,7 +72,8 @@ var (
 	}, []string{"operator", "input"})
 	sourceReadTime = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_source_read_timestamp_seconds",
-		Help: "When a query was last executed without an error, in seconds since 1970, by operator and input; the input is empty for source.",
+		Help: "When a query was last executed without an error, in seconds since 1970, by operator and input; the input " +
+			"is empty for source.",
 	}, []string{"operator", "input"})
 	writeBacks = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "corollary_source_write_backs_total",
@@ -100,7 +105,8 @@ var kept = []interface {
 	prometheus.Collector
 	DeletePartialMatch(labels prometheus.Labels) int
 }{
-	reconcileSeconds, requests, requirements, operatorState, guardChanges, guardDeletions, guardExisting, reloads, reloadsFailed,
+	reconcileSeconds, requests, requirements, operatorState, guardChanges, guardDeletions,
+	guardExisting, reloads, reloadsFailed,
 	sourceRows, sourceReadTime, writeBacks, shardsUnfiltered,
 }
 

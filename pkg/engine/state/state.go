@@ -47,7 +47,8 @@ const (
 
 // Reasons are all of them.
 var Reasons = []Reason{ReasonStarting, ReasonKindMissing, ReasonUnavailable, ReasonConfigRefused, ReasonForbidden,
-	ReasonWatchFailed, ReasonSyncing, ReasonStandby, ReasonRunning, ReasonObserving, ReasonGuardWaiting, ReasonSourceFailed,
+	ReasonWatchFailed, ReasonSyncing, ReasonStandby, ReasonRunning, ReasonObserving,
+	ReasonGuardWaiting, ReasonSourceFailed,
 	ReasonWriteBackFailed, ReasonReloadFailed}
 
 // Working is the reason of an operator whose workers run.

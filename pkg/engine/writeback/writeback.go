@@ -323,7 +323,9 @@ var errNotNow = errors.New("this process may not write now")
 // whileMayWrite calls write with a context that ends when this process may no longer write, and with a function that
 // returns why it may not write now. The context has a deadline that no renewal prolongs: a database obeys it even if
 // this process is frozen.
-func whileMayWrite(ctx context.Context, tenures []*leadership.Tenure, write func(ctx context.Context, allowed func() error) error) error {
+func whileMayWrite(
+	ctx context.Context, tenures []*leadership.Tenure, write func(ctx context.Context, allowed func() error) error,
+) error {
 	acting, needed := ctx, []*leadership.Tenure(nil)
 	for _, t := range tenures {
 		if t == nil {

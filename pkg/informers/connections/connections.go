@@ -38,7 +38,8 @@ func (i Identity) Forbidden(doing, needs string, err error) string {
 	case i == Identity{}:
 		return fmt.Sprintf("%s is forbidden: grant %s (%s)", doing, needs, answerOf(err))
 	case apply.Impersonating(err):
-		return fmt.Sprintf("acting as ServiceAccount %s is forbidden: grant this process impersonate on serviceaccounts %s in namespace %s (%s)",
+		return fmt.Sprintf("acting as ServiceAccount %s is forbidden: grant this process impersonate on serviceaccounts "+
+			"%s in namespace %s (%s)",
 			account, i.Name, i.Namespace, answerOf(err))
 	default:
 		return fmt.Sprintf("%s is forbidden: grant ServiceAccount %s %s (%s)", doing, account, needs, answerOf(err))

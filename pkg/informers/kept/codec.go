@@ -24,7 +24,8 @@ import (
 func NewDynamic(cfg *rest.Config, client *http.Client, objects runtime.Serializer) (dynamic.Interface, error) {
 	c := dynamic.ConfigFor(cfg)
 	c.ContentConfig = rest.ContentConfig{
-		AcceptContentTypes: runtime.ContentTypeJSON, ContentType: runtime.ContentTypeJSON, NegotiatedSerializer: plainJSON{objects: objects},
+		AcceptContentTypes: runtime.ContentTypeJSON, ContentType: runtime.ContentTypeJSON,
+		NegotiatedSerializer: plainJSON{objects: objects},
 	}
 	rc, err := rest.UnversionedRESTClientForConfigAndClient(c, client)
 	if err != nil {
@@ -117,7 +118,9 @@ func cutEnvelope(data []byte) (kind string, object []byte, ok bool) {
 type ObjectCodec struct{ jsonEncoder }
 
 // Decode fills the object that it is given where that is unstructured, and makes one otherwise.
-func (ObjectCodec) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (ObjectCodec) Decode(
+	data []byte, _ *schema.GroupVersionKind, into runtime.Object,
+) (runtime.Object, *schema.GroupVersionKind, error) {
 	if list, ok := into.(*unstructured.UnstructuredList); ok {
 		return unstructured.UnstructuredJSONScheme.Decode(data, nil, list)
 	}
@@ -165,7 +168,8 @@ func (c PackedCodec) Decode(
 		return c.ObjectCodec.Decode(data, defaults, nil)
 	}
 	gvk := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind)
-	text, by := c.Texts.compress(gvk, h.Metadata.withoutManagedFields(data)), writersIn(h.Metadata.ManagedFields, gvk.Group)
+	text, by := c.Texts.compress(gvk, h.Metadata.withoutManagedFields(data)),
+		writersIn(h.Metadata.ManagedFields, gvk.Group)
 	m := &h.Metadata
 	p := &Packed{text: text, Writers: by}
 	p.identity = identity{Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion}

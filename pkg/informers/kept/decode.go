@@ -80,10 +80,11 @@ type head struct {
 type headMetadata struct {
 	Name, Namespace, ResourceVersion, DeletionTimestamp string
 	UID                                                 types.UID
-	Annotations                                         map[string]string // of an object without a name, such as a bookmark
-	Finalizers                                          []string          // of an object that is being deleted
-	ManagedFields                                       json.RawMessage
-	managedFieldsEnd                                    int // of the JSON up to there
+	// Annotations are kept of an object without a name, such as a bookmark.
+	Annotations      map[string]string
+	Finalizers       []string // of an object that is being deleted
+	ManagedFields    json.RawMessage
+	managedFieldsEnd int // of the JSON up to there
 
 	annotations, finalizers json.RawMessage
 }
@@ -272,7 +273,8 @@ type framer struct{ runtime.Framer }
 
 // NewFrameReader returns a reader of which each Read returns an event, or io.ErrShortBuffer with a part of it.
 func (framer) NewFrameReader(stream io.ReadCloser) io.ReadCloser {
-	return &frames{Closer: stream, values: jsontext.NewDecoder(stream, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
+	return &frames{Closer: stream, values: jsontext.NewDecoder(stream, jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true))}
 }
 
 type frames struct {

@@ -16,7 +16,8 @@ type identity struct {
 }
 
 func identityOf(u *unstructured.Unstructured) identity {
-	return identity{Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion()}
+	return identity{Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(),
+		ResourceVersion: u.GetResourceVersion()}
 }
 
 // GetNamespace implements metav1.Object.

@@ -66,7 +66,8 @@ func ListingsOf(obj any) ([]string, error) {
 func Listings(listing *desired.Listing) []string {
 	switch {
 	case listing.Key != "":
-		return []string{listing.Namespace + "/" + listing.Key, listing.Namespace + "/"} // without a key, only the expression decides
+		// without a key, only the expression decides
+		return []string{listing.Namespace + "/" + listing.Key, listing.Namespace + "/"}
 	case listing.Namespace != "":
 		return []string{listing.Namespace}
 	}

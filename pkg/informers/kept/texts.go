@@ -143,11 +143,13 @@ func (t *Texts) dictionaryFor(kind schema.GroupVersionKind, json []byte) *dictio
 func newDictionary(json []byte) *dictionary {
 	const id = 1 // any but 0
 	d := &dictionary{json: bytes.Clone(json)}
-	encoding := []zstd.EOption{zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window),
+	encoding := []zstd.EOption{zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(window),
 		zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false)}
 	decoding := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true)}
 	if len(json) > 0 {
-		encoding, decoding = append(encoding, zstd.WithEncoderDictRaw(id, d.json)), append(decoding, zstd.WithDecoderDictRaw(id, d.json))
+		encoding, decoding = append(encoding, zstd.WithEncoderDictRaw(id, d.json)),
+			append(decoding, zstd.WithDecoderDictRaw(id, d.json))
 	}
 	d.encoders.New = func() any { return &encoder{Encoder: must(zstd.NewWriter(nil, encoding...))} }
 	d.decoders.New = func() any { return &decoder{Decoder: must(zstd.NewReader(nil, decoding...))} }
@@ -164,7 +166,8 @@ func must[T any](made T, err error) T {
 // object reads the JSON.
 func (t text) object() (map[string]any, error) {
 	if t.dictionary == nil {
-		return nil, errors.New("an object that does not meet watch.matchConditions was to be read") // internal: nobody asks for it
+		// internal: nobody asks for it
+		return nil, errors.New("an object that does not meet watch.matchConditions was to be read")
 	}
 	d := t.dictionary.decoders.Get().(*decoder)
 	defer t.dictionary.decoders.Put(d)

@@ -46,9 +46,8 @@ func New(cfg *rest.Config) (*Cluster, error) {
 
 // Kind implements Source. The first call for a kind sends one discovery request and one or two OpenAPI requests; later
 // ones none. Calls for several kinds at about the same time share these requests, but never one that was sent before
-// Invalidate. An
-// *UnknownError means that the API server does not serve the kind, which takes up to three more requests; any other error means
-// that a request failed.
+// Invalidate. An *UnknownError means that the API server does not serve the kind, which takes up to three more
+// requests; any other error means that a request failed.
 func (c *Cluster) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
 	c.mu.Lock()
 	k, epoch := c.kinds[gvk], c.epoch
@@ -135,7 +134,9 @@ func (c *Cluster) Served(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 }
 
 // kindIn is a kind in the resources of its group and version.
-func (c *Cluster) kindIn(ctx context.Context, gvk schema.GroupVersionKind, list *metav1.APIResourceList) (*kinds.Kind, error) {
+func (c *Cluster) kindIn(
+	ctx context.Context, gvk schema.GroupVersionKind, list *metav1.APIResourceList,
+) (*kinds.Kind, error) {
 	i := indexOf(gvk.Kind, list)
 	if i < 0 {
 		return nil, c.unknown(ctx, gvk, list)
@@ -190,7 +191,8 @@ func (c *Cluster) unknown(ctx context.Context, gvk schema.GroupVersionKind, list
 		}
 	}
 	if len(e.Elsewhere) > 0 {
-		e.Fix = "it serves the kind in " + strings.Join(e.Elsewhere, ", ") + ": write that apiVersion, or have the CustomResourceDefinition serve " + gvk.Version
+		e.Fix = "it serves the kind in " + strings.Join(e.Elsewhere, ", ") +
+			": write that apiVersion, or have the CustomResourceDefinition serve " + gvk.Version
 		return e
 	}
 	if !kinds.IsBuiltin(gvk.GroupKind()) {
@@ -199,7 +201,8 @@ func (c *Cluster) unknown(ctx context.Context, gvk schema.GroupVersionKind, list
 		}
 	}
 	if e.Definition != "" {
-		e.Fix = fmt.Sprintf("its CustomResourceDefinition %s serves it in no version: set served: true for %s, or see its conditions",
+		e.Fix = fmt.Sprintf(
+			"its CustomResourceDefinition %s serves it in no version: set served: true for %s, or see its conditions",
 			e.Definition, gvk.Version)
 		return e
 	}
@@ -208,7 +211,8 @@ func (c *Cluster) unknown(ctx context.Context, gvk schema.GroupVersionKind, list
 		e.Fix = near + " If not, " + e.Fix
 	}
 	if e.Hidden {
-		e.Fix += "; it is not known whether one exists that serves no version: grant list on customresourcedefinitions.apiextensions.k8s.io"
+		e.Fix += "; it is not known whether one exists that serves no version: grant list on " +
+			"customresourcedefinitions.apiextensions.k8s.io"
 	}
 	return e
 }
@@ -260,7 +264,9 @@ func (c *Cluster) openapi(gvk schema.GroupVersionKind) (found *spec.Schema, miss
 }
 
 // ServedVersions implements VersionSource. It sends one request, and one for each version of the group.
-func (c *Cluster) ServedVersions(ctx context.Context, resource schema.GroupResource) (versions []string, known bool, err error) {
+func (c *Cluster) ServedVersions(
+	ctx context.Context, resource schema.GroupResource,
+) (versions []string, known bool, err error) {
 	all, err := c.versions(ctx, resource.Group)
 	if err != nil {
 		return nil, false, err

@@ -21,13 +21,15 @@ const AsJSON = "application/json"
 
 // Unsupported returns the error for a request that the in-memory cluster does not support.
 func Unsupported(what string) error {
-	return Refusal(http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed, "the cluster in memory does not support "+what, nil)
+	return Refusal(http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed,
+		"the cluster in memory does not support "+what, nil)
 }
 
 // Refusal is an error as the API server answers with it.
 func Refusal(code int32, reason metav1.StatusReason, message string, details *metav1.StatusDetails) error {
 	return &apierrors.StatusError{
-		ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: details},
+		ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason,
+			Message: message, Details: details},
 	}
 }
 
@@ -61,8 +63,10 @@ func Failure(request *http.Request, err error) *http.Response {
 // Response is a response with a body.
 func Response(request *http.Request, code int, contentType string, body []byte) *http.Response {
 	return &http.Response{
-		Status: strconv.Itoa(code) + " " + http.StatusText(code), StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {contentType}}, ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
+		Status: strconv.Itoa(code) + " " + http.StatusText(code), StatusCode: code, Proto: "HTTP/1.1",
+		ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {contentType}}, ContentLength: int64(len(body)),
+		Body:    io.NopCloser(bytes.NewReader(body)),
 		Request: request,
 	}
 }

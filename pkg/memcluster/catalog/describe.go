@@ -29,7 +29,8 @@ func (c *Catalog) Describe(path, accept string) (document []byte, contentType st
 	switch {
 	case path == "version":
 		built := kinds.BuiltinVersion()
-		return answers.Encode(apiversion.Info{Major: "1", Minor: strings.TrimPrefix(built, "1."), GitVersion: "v" + built + ".0"}), answers.AsJSON
+		return answers.Encode(apiversion.Info{Major: "1", Minor: strings.TrimPrefix(built, "1."),
+			GitVersion: "v" + built + ".0"}), answers.AsJSON
 	case path == "openapi/v3":
 		return c.openapiPaths(), answers.AsJSON
 	case strings.HasPrefix(path, "openapi/v3/"):
@@ -48,7 +49,8 @@ func (c *Catalog) discovery(parts []string, accept string) (document []byte, con
 	case len(parts) == 1 && strings.Contains(accept, asAggregated):
 		return answers.Encode(aggregated), asAggregated
 	case len(parts) == 1 && isCore:
-		return answers.Encode(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}), answers.AsJSON
+		return answers.Encode(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"},
+			Versions: []string{"v1"}}), answers.AsJSON
 	case len(parts) == 1:
 		groups.TypeMeta = metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}
 		return answers.Encode(groups), answers.AsJSON
@@ -108,7 +110,8 @@ func singularName(r *resource.Resource) string {
 
 // aggregated returns discovery in one document, for the core group or for all others.
 func (c *Catalog) aggregated(core bool) discoveryv2.APIGroupDiscoveryList {
-	list := discoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}
+	list := discoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList",
+		APIVersion: "apidiscovery.k8s.io/v2"}}
 	for _, r := range c.Sorted() {
 		if core != (r.GVK.Group == "") {
 			continue
@@ -135,7 +138,8 @@ func discoveryOf(r *resource.Resource) discoveryv2.APIResourceDiscovery {
 		d.Scope = discoveryv2.ScopeNamespace
 	}
 	if r.HasStatus {
-		d.Subresources = []discoveryv2.APISubresourceDiscovery{{Subresource: "status", ResponseKind: kind, Verbs: statusVerbs}}
+		d.Subresources = []discoveryv2.APISubresourceDiscovery{{Subresource: "status",
+			ResponseKind: kind, Verbs: statusVerbs}}
 	}
 	return d
 }

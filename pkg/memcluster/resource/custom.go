@@ -43,7 +43,8 @@ func ResourcesOf(crd *apiextensionsv1.CustomResourceDefinition) ([]*Resource, er
 	for _, k := range served {
 		version := slices.IndexFunc(versions, func(v *kinds.Version) bool { return v.Name == k.GVR.Version })
 		resources = append(resources, &Resource{Kind: *k, Singular: crd.Spec.Names.Singular, List: crd.Spec.Names.ListKind,
-			Short: crd.Spec.Names.ShortNames, Custom: versions[version], versions: versions, managers: map[string]*managedfields.FieldManager{}})
+			Short: crd.Spec.Names.ShortNames, Custom: versions[version], versions: versions,
+			managers: map[string]*managedfields.FieldManager{}})
 	}
 	return resources, nil
 }
@@ -64,7 +65,8 @@ func checkSupported(crd *apiextensionsv1.CustomResourceDefinition) error {
 // metav1.ObjectMeta, undeclared fields are removed, and defaults are set. It returns the paths of removed fields.
 func (r *Resource) coerce(u *unstructured.Unstructured) (unknown []string, err error) {
 	apiVersion, kind := u.Object["apiVersion"], u.Object["kind"]
-	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(u.Object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(u.Object,
+		objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +86,12 @@ func (r *Resource) coerce(u *unstructured.Unstructured) (unknown []string, err e
 }
 
 // validate adds the errors of a custom resource to errs. old is nil for a new one.
-func (r *Resource) validate(ctx context.Context, sub string, u, old *unstructured.Unstructured, errs field.ErrorList) field.ErrorList {
+func (r *Resource) validate(
+	ctx context.Context, sub string, u, old *unstructured.Unstructured, errs field.ErrorList,
+) field.ErrorList {
 	if u.GetAPIVersion() != r.GVK.GroupVersion().String() {
-		return field.ErrorList{field.Invalid(field.NewPath("apiVersion"), u.GetAPIVersion(), "must be "+r.GVK.GroupVersion().String())}
+		return field.ErrorList{field.Invalid(field.NewPath("apiVersion"), u.GetAPIVersion(),
+			"must be "+r.GVK.GroupVersion().String())}
 	}
 	if u.GetKind() != r.GVK.Kind {
 		return field.ErrorList{field.Invalid(field.NewPath("kind"), u.GetKind(), "must be "+r.GVK.Kind)}

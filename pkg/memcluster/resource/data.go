@@ -72,7 +72,8 @@ func validateSecret(now, before *corev1.Secret) field.ErrorList {
 	}
 	required := map[corev1.SecretType][]string{
 		corev1.SecretTypeDockercfg: {corev1.DockerConfigKey}, corev1.SecretTypeDockerConfigJson: {corev1.DockerConfigJsonKey},
-		corev1.SecretTypeSSHAuth: {corev1.SSHAuthPrivateKey}, corev1.SecretTypeTLS: {corev1.TLSCertKey, corev1.TLSPrivateKeyKey},
+		corev1.SecretTypeSSHAuth: {corev1.SSHAuthPrivateKey},
+		corev1.SecretTypeTLS:     {corev1.TLSCertKey, corev1.TLSPrivateKeyKey},
 	}[now.Type]
 	for _, key := range required {
 		if value, ok := now.Data[key]; !ok || len(value) == 0 && now.Type == corev1.SecretTypeSSHAuth {
@@ -83,8 +84,10 @@ func validateSecret(now, before *corev1.Secret) field.ErrorList {
 			}
 		}
 	}
-	if now.Type == corev1.SecretTypeBasicAuth && now.Data[corev1.BasicAuthUsernameKey] == nil && now.Data[corev1.BasicAuthPasswordKey] == nil {
-		errs = append(errs, field.Required(data.Key(corev1.BasicAuthUsernameKey), ""), field.Required(data.Key(corev1.BasicAuthPasswordKey), ""))
+	if now.Type == corev1.SecretTypeBasicAuth && now.Data[corev1.BasicAuthUsernameKey] == nil &&
+		now.Data[corev1.BasicAuthPasswordKey] == nil {
+		errs = append(errs, field.Required(data.Key(corev1.BasicAuthUsernameKey), ""),
+			field.Required(data.Key(corev1.BasicAuthPasswordKey), ""))
 	}
 	return errs
 }

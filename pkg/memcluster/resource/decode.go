@@ -58,7 +58,9 @@ func (r *Resource) Decode(body []byte, mediaType string, strictly bool) (*unstru
 }
 
 // decodeStrict is decode; strict are the errors for unknown and duplicate fields.
-func (r *Resource) decodeStrict(body []byte, mediaType string) (u *unstructured.Unstructured, strict []error, err error) {
+func (r *Resource) decodeStrict(
+	body []byte, mediaType string,
+) (u *unstructured.Unstructured, strict []error, err error) {
 	mediaType, _, _ = strings.Cut(mediaType, ";")
 	if mediaType == "" {
 		mediaType = answers.AsJSON
@@ -75,10 +77,12 @@ func (r *Resource) decodeStrict(body []byte, mediaType string) (u *unstructured.
 	case err != nil:
 		return nil, nil, err
 	case gvk.GroupVersion() != r.GVK.GroupVersion():
-		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
-			gvk.GroupVersion(), r.GVK.GroupVersion()))
+		return nil, nil, apierrors.NewBadRequest(
+			fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
+				gvk.GroupVersion(), r.GVK.GroupVersion()))
 	case gvk.Kind != r.GVK.Kind && r.Custom == nil:
-		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s", gvk.Kind, r.GVK.Version, r.GVK.Kind))
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s",
+			gvk.Kind, r.GVK.Version, r.GVK.Kind))
 	}
 	if r.Custom == nil {
 		u, err = r.toUnstructured(object)

@@ -98,7 +98,8 @@ func (r *Resource) ValidateNew(ctx context.Context, u *unstructured.Unstructured
 	var errs field.ErrorList
 	meta := field.NewPath("metadata")
 	if r.Custom != nil {
-		errs = r.validate(ctx, "", u, nil, validation.ValidateObjectMetaAccessor(u, r.Namespaced, validation.NameIsDNSSubdomain, meta))
+		errs = r.validate(ctx, "", u, nil, validation.ValidateObjectMetaAccessor(u, r.Namespaced,
+			validation.NameIsDNSSubdomain, meta))
 	} else {
 		errs = validation.ValidateObjectMetaAccessor(u, r.Namespaced, r.nameRule(), meta)
 		errs = append(errs, validateFinalizers(u, meta)...)
@@ -148,7 +149,8 @@ func validateFinalizers(u *unstructured.Unstructured, meta *field.Path) field.Er
 			if !strings.Contains(name, "/") {
 				errs = append(
 					errs,
-					field.Invalid(meta.Child("finalizers").Index(i), name, "name is neither a standard finalizer name nor is it fully qualified"),
+					field.Invalid(meta.Child("finalizers").Index(i), name,
+						"name is neither a standard finalizer name nor is it fully qualified"),
 				)
 			}
 		}

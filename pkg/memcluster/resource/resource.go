@@ -21,13 +21,15 @@ type Resource struct {
 	Short          []string         // the short names
 	Custom         *kinds.Version   // nil for a built-in kind
 	versions       []*kinds.Version // the versions of a custom kind, served or not
-	Redefined      uint64           // the resourceVersion of the last change of a custom kind's definition; 0 if there was none
+	// Redefined is the resourceVersion of the last change of a custom kind's definition; 0 if there was none
+	Redefined uint64
 	// managers are the field managers by subresource, created on first use.
 	managers map[string]*managedfields.FieldManager
 }
 
 // DefinitionsResource is that of CustomResourceDefinitions.
-var DefinitionsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var DefinitionsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+	Resource: "customresourcedefinitions"}
 
 // BuiltinResources returns the built-in kinds that an API server serves by default.
 func BuiltinResources() map[schema.GroupVersionResource]*Resource {
@@ -43,7 +45,8 @@ func BuiltinResources() map[schema.GroupVersionResource]*Resource {
 }
 
 // notStored are kinds that are only sent to subresources, or are in no request.
-var notStored = sets.New("Binding", "ComponentStatus", "Eviction", "PodStatusResult", "RangeAllocation", "Scale", "SerializedReference",
+var notStored = sets.New("Binding", "ComponentStatus", "Eviction", "PodStatusResult", "RangeAllocation",
+	"Scale", "SerializedReference",
 	"TokenRequest")
 
 // IsReview reports whether an object is a question that is answered and not stored.
@@ -55,13 +58,19 @@ func (r *Resource) IsReview() bool {
 // API server.
 var shortNames = map[string][]string{
 	"certificatesigningrequests.certificates.k8s.io": {"csr"}, "configmaps": {"cm"}, "cronjobs.batch": {"cj"},
-	"customresourcedefinitions.apiextensions.k8s.io": {"crd", "crds"}, "daemonsets.apps": {"ds"}, "deployments.apps": {"deploy"},
-	"endpoints": {"ep"}, "events": {"ev"}, "events.events.k8s.io": {"ev"}, "horizontalpodautoscalers.autoscaling": {"hpa"},
-	"ingresses.networking.k8s.io": {"ing"}, "ipaddresses.networking.k8s.io": {"ip"}, "limitranges": {"limits"}, "namespaces": {"ns"},
-	"networkpolicies.networking.k8s.io": {"netpol"}, "nodes": {"no"}, "persistentvolumeclaims": {"pvc"}, "persistentvolumes": {"pv"},
-	"poddisruptionbudgets.policy": {"pdb"}, "pods": {"po"}, "priorityclasses.scheduling.k8s.io": {"pc"}, "replicasets.apps": {"rs"},
+	"customresourcedefinitions.apiextensions.k8s.io": {"crd", "crds"}, "daemonsets.apps": {"ds"},
+	"deployments.apps": {"deploy"},
+	"endpoints":        {"ep"}, "events": {"ev"}, "events.events.k8s.io": {"ev"},
+	"horizontalpodautoscalers.autoscaling": {"hpa"},
+	"ingresses.networking.k8s.io":          {"ing"}, "ipaddresses.networking.k8s.io": {"ip"},
+	"limitranges": {"limits"}, "namespaces": {"ns"},
+	"networkpolicies.networking.k8s.io": {"netpol"}, "nodes": {"no"}, "persistentvolumeclaims": {"pvc"},
+	"persistentvolumes":           {"pv"},
+	"poddisruptionbudgets.policy": {"pdb"}, "pods": {"po"},
+	"priorityclasses.scheduling.k8s.io": {"pc"}, "replicasets.apps": {"rs"},
 	"replicationcontrollers": {"rc"}, "resourcequotas": {"quota"}, "serviceaccounts": {"sa"}, "services": {"svc"},
-	"statefulsets.apps": {"sts"}, "storageclasses.storage.k8s.io": {"sc"}, "volumeattributesclasses.storage.k8s.io": {"vac"},
+	"statefulsets.apps": {"sts"}, "storageclasses.storage.k8s.io": {"sc"},
+	"volumeattributesclasses.storage.k8s.io": {"vac"},
 }
 
 // AsksForRights reports whether objects are questions of a user for its own rights.
@@ -78,25 +87,32 @@ func (r *Resource) ReadSchema() (*spec.Schema, error) {
 }
 
 // withGeneration are the built-in kinds whose objects have a metadata.generation.
-var withGeneration = sets.New("CronJob", "CustomResourceDefinition", "DaemonSet", "Deployment", "DeviceClass", "DeviceTaintRule",
-	"EndpointSlice", "FlowSchema", "Ingress", "IngressClass", "Job", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+var withGeneration = sets.New("CronJob", "CustomResourceDefinition", "DaemonSet", "Deployment",
+	"DeviceClass", "DeviceTaintRule",
+	"EndpointSlice", "FlowSchema", "Ingress", "IngressClass", "Job", "MutatingAdmissionPolicy",
+	"MutatingAdmissionPolicyBinding",
 	"MutatingWebhookConfiguration", "NetworkPolicy", "Pod", "PodDisruptionBudget", "PodTemplate", "PriorityClass",
-	"PriorityLevelConfiguration", "ReplicaSet", "ReplicationController", "ResourceSlice", "StatefulSet", "ValidatingAdmissionPolicy",
+	"PriorityLevelConfiguration", "ReplicaSet", "ReplicationController", "ResourceSlice", "StatefulSet",
+	"ValidatingAdmissionPolicy",
 	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration")
 
 // HasGeneration reports whether the API server counts the generations of the objects.
 func (r *Resource) HasGeneration() bool { return r.Custom != nil || withGeneration.Has(r.GVK.Kind) }
 
 // updatedByVersion are the built-in kinds whose updates must contain a resourceVersion.
-var updatedByVersion = sets.New("CSIDriver", "CSINode", "CSIStorageCapacity", "ClusterTrustBundle", "CustomResourceDefinition", "Lease",
-	"LeaseCandidate", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "PodDisruptionBudget",
-	"RuntimeClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment")
+var updatedByVersion = sets.New("CSIDriver", "CSINode", "CSIStorageCapacity", "ClusterTrustBundle",
+	"CustomResourceDefinition", "Lease",
+	"LeaseCandidate", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+	"MutatingWebhookConfiguration", "PodDisruptionBudget",
+	"RuntimeClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+	"ValidatingWebhookConfiguration", "VolumeAttachment")
 
 // RequiresVersion reports whether an update must have a resourceVersion.
 func (r *Resource) RequiresVersion() bool { return r.Custom != nil || updatedByVersion.Has(r.GVK.Kind) }
 
 // ReturnedOnDelete are the built-in kinds whose deletion returns the object, not a Status.
-var ReturnedOnDelete = sets.New("CSIDriver", "CSINode", "DeviceClass", "DeviceTaintRule", "Namespace", "PersistentVolume",
+var ReturnedOnDelete = sets.New("CSIDriver", "CSINode", "DeviceClass", "DeviceTaintRule",
+	"Namespace", "PersistentVolume",
 	"PersistentVolumeClaim", "Pod", "PodTemplate", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota",
 	"ResourceSlice", "Service", "ServiceAccount",
 	"StorageClass", "VolumeAttachment", "VolumeAttributesClass")

@@ -42,7 +42,9 @@ func (c unconverted) ConvertToVersion(in runtime.Object, to runtime.GroupVersion
 	if !ok || gv.String() == u.GetAPIVersion() {
 		return u, nil
 	}
-	if len(c.versions) > 0 && !slices.ContainsFunc(c.versions, func(v *kinds.Version) bool { return v.Name == gv.Version }) {
+	if len(c.versions) > 0 && !slices.ContainsFunc(c.versions, func(v *kinds.Version) bool {
+		return v.Name == gv.Version
+	}) {
 		return nil, fmt.Errorf("request to convert CR to an invalid group/version: %s", gv)
 	}
 	content := maps.Clone(u.Object)

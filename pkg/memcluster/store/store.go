@@ -171,7 +171,8 @@ func (s *Store) Compact() {
 // Finish stores a change. An object that is being deleted is removed with its last finalizer.
 func (s *Store) Finish(r *resource.Resource, live, u *unstructured.Unstructured) *unstructured.Unstructured {
 	seconds := u.GetDeletionGracePeriodSeconds()
-	if u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) == 0 && (seconds == nil || *seconds == 0) && !r.IsNamespace() {
+	if u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) == 0 &&
+		(seconds == nil || *seconds == 0) && !r.IsNamespace() {
 		s.Remove(r, live)
 		return u
 	}

@@ -74,7 +74,8 @@ func (s *Store) Watch(
 	}
 	w := &Stream{store: s, selection: selected, slim: slim, ctx: ctx,
 		closed: make(chan struct{}), woken: make(chan struct{}, 1),
-		info: Watch{GVR: selected.Resource.GVR, Namespace: selected.Namespace, Labels: selected.Labels, Fields: selected.Fields,
+		info: Watch{GVR: selected.Resource.GVR, Namespace: selected.Namespace,
+			Labels: selected.Labels, Fields: selected.Fields,
 			UserAgent: userAgent}}
 	if seconds := o.TimeoutSeconds; seconds != nil && *seconds > 0 {
 		w.deadline = time.After(time.Duration(*seconds) * time.Second)
@@ -94,7 +95,8 @@ func (s *Store) Watch(
 		}
 	case version < s.forgotten:
 		status := answers.StatusOf(
-			apierrors.NewResourceExpired("too old resource version: " + o.ResourceVersion + " (" + strconv.FormatUint(s.forgotten, 10) + ")"),
+			apierrors.NewResourceExpired("too old resource version: " + o.ResourceVersion + " (" +
+				strconv.FormatUint(s.forgotten, 10) + ")"),
 		)
 		w.queued = []queued{{line: line(watch.Error, status)}}
 		w.wake()

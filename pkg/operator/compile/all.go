@@ -93,7 +93,8 @@ func warnOfUnselected(list []Compiled) {
 				for _, r := range requirements {
 					if given.Has(r.Key()) && !r.Matches(given) {
 						watches.Pipeline.Warnings = append(watches.Pipeline.Warnings, *watches.File.Errorf("watch.labelSelector",
-							"let the selector accept both values (matchExpressions, operator In) before the labels change, or the downstreams of objects that it selected until then are deleted",
+							"let the selector accept both values (matchExpressions, operator In) before the labels change, or the "+
+								"downstreams of objects that it selected until then are deleted",
 							"it requires %s, and operator %s gives %s %s=%s (conventions.labels)",
 							r.String(), makes.Pipeline.Config.Metadata.Name, watches.Pipeline.Upstream.GVK.Kind, r.Key(), given[r.Key()]))
 					}

@@ -24,7 +24,9 @@ func compileBefore(c *compilation) {
 	checkScope(c, d, path)
 	compileConventions(c, d)
 	if h.Config.When != "" && h.Config.When != "true" {
-		d.When = c.expression(path+".when", func() (*rules.Program, error) { return c.env.Bool(h.Config.When, rules.Upstream, operator.BeforeName) })
+		d.When = c.expression(path+".when", func() (*rules.Program, error) {
+			return c.env.Bool(h.Config.When, rules.Upstream, operator.BeforeName)
+		})
 		d.WhenInputs = c.programInputs(d.When)
 	}
 	h.Done = beforeRule(c, path+".doneWhen", h.Config.DoneWhen)
@@ -37,7 +39,9 @@ func compileBefore(c *compilation) {
 }
 
 func beforeRule(c *compilation, path, text string) *rules.Program {
-	return c.expression(path, func() (*rules.Program, error) { return c.env.Bool(text, rules.Downstream, operator.BeforeName) })
+	return c.expression(path, func() (*rules.Program, error) {
+		return c.env.Bool(text, rules.Downstream, operator.BeforeName)
+	})
 }
 
 // checkBeforeStatus holds the upstream's kind to what the outcome of deletion.before needs: a place in the status that
@@ -49,11 +53,14 @@ func checkBeforeStatus(c *compilation, path string) {
 		return // the loader reports the former; of an unknown kind nothing can be said
 	case !up.HasStatus:
 		c.fail(path, "add the status subresource to the CRD (subresources: {status: {}})",
-			"the outcome is recorded in the status, and %s has no status subresource: whoever may write a %s could mark it as finished", up.GVK.Kind, up.GVK.Kind)
+			"the outcome is recorded in the status, and %s has no status subresource: whoever may write a %s could mark it "+
+				"as finished", up.GVK.Kind, up.GVK.Kind)
 		return
 	}
 	if lacks := missingRecordFields(c.p.Settings, list); len(lacks) > 0 {
-		c.fail(path, "add it to the CRD: corollary generate crd-status prints the lines", "the outcome is recorded in the status, and the schema of %s cannot store %s", up.GVK.Kind, strings.Join(lacks, ", "))
+		c.fail(path, "add it to the CRD: corollary generate crd-status prints the lines",
+			"the outcome is recorded in the status, and the schema of %s cannot store %s",
+			up.GVK.Kind, strings.Join(lacks, ", "))
 	}
 }
 
@@ -62,9 +69,11 @@ func missingRecordFields(s *operator.Settings, list string) []string {
 	if !s.Storable.Stores(list) {
 		return []string{list}
 	}
-	whole := decide.BeforeRecord(s, operator.Outcome{State: operator.StateBeforeFinished, UID: "uid", Target: operator.Ref{Namespace: "namespace", Name: "name"}})
+	whole := decide.BeforeRecord(s, operator.Outcome{State: operator.StateBeforeFinished, UID: "uid",
+		Target: operator.Ref{Namespace: "namespace", Name: "name"}})
 	want := map[string]any{"status": map[string]any{}}
-	_ = fieldpath.Set(want, s.DownstreamsPath, status.RecordedList([]status.Recorded{whole})) // the loader lets only maps stand on the way
+	// the loader lets only maps stand on the way
+	_ = fieldpath.Set(want, s.DownstreamsPath, status.RecordedList([]status.Recorded{whole}))
 	_, dropped := s.Storable.Fit(want["status"].(map[string]any))
 	return slices.DeleteFunc(dropped, func(at string) bool {
 		return at != list && !strings.HasPrefix(at, list+".") && !strings.HasPrefix(at, list+"[")

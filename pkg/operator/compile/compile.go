@@ -25,7 +25,9 @@ import (
 // what comes of it must not be run. An error of the kind source other than kinds.ErrUnknown is returned as err.
 func One(f *load.File, o Options) (*Pipeline, config.Errors, error) {
 	settings := &operator.Settings{Name: f.Operator.Metadata.Name, Config: &f.Operator, OnlyDeletes: o.Deletions}
-	c := &compilation{problems: problems{file: f}, p: &Pipeline{Checks: &health.Checks{Renderer: &desired.Renderer{Settings: settings}}, UpstreamReads: map[int][]check.Read{}}}
+	c := &compilation{problems: problems{file: f},
+		p: &Pipeline{Checks: &health.Checks{Renderer: &desired.Renderer{Settings: settings}},
+			UpstreamReads: map[int][]check.Read{}}}
 	if err := errors.Join(checkRequired(c, o), lookUpKinds(c, o), checkDescribed(c, o)); err != nil {
 		return nil, nil, err
 	}
@@ -87,5 +89,6 @@ func newEnv(p *Pipeline, v *version.Version) (*rules.Env, error) {
 			lists[s.Name] = s.Kind.Schema
 		}
 	}
-	return rules.NewEnv(rules.EnvOptions{Version: v, Self: p.Upstream.Schema, Downstreams: schemas, ForEach: several, Apart: apart, Lists: lists})
+	return rules.NewEnv(rules.EnvOptions{Version: v, Self: p.Upstream.Schema, Downstreams: schemas, ForEach: several,
+		Apart: apart, Lists: lists})
 }

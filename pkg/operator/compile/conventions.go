@@ -65,7 +65,8 @@ func compileTexts(c *compilation, d *downstream, path string, entries map[string
 				}
 			}
 			d.texts = append(d.texts, t)
-			list = append(list, desired.TextEntry{Key: key, Text: t.Template, Inputs: templateInputs(c, at, readingOf(c.p.Renderer, t), nil)})
+			list = append(list, desired.TextEntry{Key: key, Text: t.Template,
+				Inputs: templateInputs(c, at, readingOf(c.p.Renderer, t), nil)})
 		}
 	}
 	return list

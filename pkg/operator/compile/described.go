@@ -30,7 +30,9 @@ func DescribedKinds(files []*load.File) []*Described {
 	var all []*Described
 	for _, f := range files {
 		gvk := schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind)
-		if f.SpecSchema() == nil || slices.ContainsFunc(all, func(d *Described) bool { return d.GVK.GroupKind() == gvk.GroupKind() }) {
+		if f.SpecSchema() == nil || slices.ContainsFunc(all, func(d *Described) bool {
+			return d.GVK.GroupKind() == gvk.GroupKind()
+		}) {
 			continue
 		}
 		d := &Described{GVK: gvk, By: f}
@@ -48,7 +50,8 @@ func DescribedKinds(files []*load.File) []*Described {
 // one, no status is stored. It shares the schemas with its arguments.
 func (d *Described) Definition(status crdschema.Node, ready string) crdschema.Node {
 	s := d.By.Watch.Schema
-	names := crdschema.Names{Kind: d.GVK, Plural: s.Plural, ShortNames: s.ShortNames, Namespaced: s.Scope != config.ScopeCluster}
+	names := crdschema.Names{Kind: d.GVK, Plural: s.Plural, ShortNames: s.ShortNames,
+		Namespaced: s.Scope != config.ScopeCluster}
 	return crdschema.Definition(names, d.By.SpecSchema(), status, ready)
 }
 
@@ -81,7 +84,9 @@ func openStatusOf(op *config.Operator) crdschema.Node {
 	if _, err := fieldpath.Parse(path); err != nil { // the loader reports it
 		path = ""
 	}
-	status := crdschema.Status(path, slices.ContainsFunc(op.Downstreams, func(d config.Downstream) bool { return d.ForEach != nil }))
+	status := crdschema.Status(path, slices.ContainsFunc(op.Downstreams, func(d config.Downstream) bool {
+		return d.ForEach != nil
+	}))
 	for _, f := range op.Status.Fields {
 		if at, err := fieldpath.Parse(f.Path); err == nil && len(at) > 1 && at[0].Field == "status" {
 			crdschema.Place(status, at[1:], crdschema.Of(nil))

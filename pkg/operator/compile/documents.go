@@ -80,13 +80,15 @@ func findingOf(s *operator.Settings, d *downstream, f holes.Field) *check.Findin
 	case len(f.Path) == 3:
 		return notText(f)
 	case !slices.Contains(desired.AllowedMetadata, f.Path[1]):
-		return &check.Finding{Problem: set, Fix: "leave it out: a template may set " + strings.Join(desired.AllowedMetadata, ", ") + " there and nothing else"}
+		return &check.Finding{Problem: set, Fix: "leave it out: a template may set " +
+			strings.Join(desired.AllowedMetadata, ", ") + " there and nothing else"}
 	case at == "metadata.namespace":
 		return namespaceFinding(s, d, f)
 	}
 	name, isText := f.Value.(string)
 	if problems := desired.NameProblems(d.GVK().GroupKind(), name); at == "metadata.name" && isText && len(problems) > 0 {
-		return &check.Finding{Problem: fmt.Sprintf("metadata.name %q is not a valid name for a %s", name, d.Config.Kind), Fix: strings.Join(problems, "; ")}
+		return &check.Finding{Problem: fmt.Sprintf("metadata.name %q is not a valid name for a %s", name, d.Config.Kind),
+			Fix: strings.Join(problems, "; ")}
 	}
 	return nil
 }
@@ -96,7 +98,8 @@ func contradicts(at string, f holes.Field, want string) *check.Finding {
 	if !f.Constant || f.Value == want {
 		return nil
 	}
-	return &check.Finding{Problem: fmt.Sprintf("%s is %s, the config says %s", at, desired.InYAML(f.Value), want), Fix: "write what the config says, or leave it out"}
+	return &check.Finding{Problem: fmt.Sprintf("%s is %s, the config says %s", at, desired.InYAML(f.Value), want),
+		Fix: "write what the config says, or leave it out"}
 }
 
 // notText is about the values of labels and annotations.
@@ -104,7 +107,8 @@ func notText(f holes.Field) *check.Finding {
 	if _, isText := f.Value.(string); !f.Constant || isText || f.Path[1] != "labels" && f.Path[1] != "annotations" {
 		return nil
 	}
-	return &check.Finding{Problem: fmt.Sprintf("metadata.%s[%s] is %s, not a string", f.Path[1], f.Path[2], desired.InYAML(f.Value)), Fix: "quote it"}
+	return &check.Finding{Problem: fmt.Sprintf("metadata.%s[%s] is %s, not a string", f.Path[1], f.Path[2],
+		desired.InYAML(f.Value)), Fix: "quote it"}
 }
 
 // namespaceFinding holds a namespace to the scope of the kind and to targetNamespaces.
@@ -118,7 +122,8 @@ func namespaceFinding(s *operator.Settings, d *downstream, f holes.Field) *check
 		if f.Constant {
 			problem = fmt.Sprintf("metadata.namespace is %q", asked)
 		}
-		return &check.Finding{Problem: fmt.Sprintf("%s, but a %s has none", problem, d.Config.Kind), Fix: "leave it out", Unsure: !f.Constant}
+		return &check.Finding{Problem: fmt.Sprintf("%s, but a %s has none", problem, d.Config.Kind),
+			Fix: "leave it out", Unsure: !f.Constant}
 	}
 	if !f.Constant {
 		return nil
@@ -129,11 +134,15 @@ func namespaceFinding(s *operator.Settings, d *downstream, f holes.Field) *check
 	case len(problems) > 0:
 		return &check.Finding{Problem: fmt.Sprintf("metadata.namespace is %q", asked), Fix: strings.Join(problems, "; ")}
 	case allowed.From == config.NamespacesList && !slices.Contains(allowed.Names, asked):
-		return &check.Finding{Problem: fmt.Sprintf("namespace %q is not allowed: targetNamespaces lists %s", asked, strings.Join(allowed.Names, ", ")),
+		return &check.Finding{Problem: fmt.Sprintf("namespace %q is not allowed: targetNamespaces lists %s", asked,
+			strings.Join(allowed.Names, ", ")),
 			Fix: "add it there, or name one of them"}
-	case allowed.From == config.NamespacesSame && (s.Upstream.Namespaced || s.UpstreamIsNamespace()) && !slices.Equal(watched, []string{asked}):
-		return &check.Finding{Problem: fmt.Sprintf("namespace %q is not allowed to upstreams of other namespaces: targetNamespaces is Same", asked),
-			Fix: "leave it out, or set targetNamespaces: {from: List} with names", Unsure: len(watched) == 0 || slices.Contains(watched, asked)}
+	case allowed.From == config.NamespacesSame && (s.Upstream.Namespaced || s.UpstreamIsNamespace()) &&
+		!slices.Equal(watched, []string{asked}):
+		return &check.Finding{Problem: fmt.Sprintf(
+			"namespace %q is not allowed to upstreams of other namespaces: targetNamespaces is Same", asked),
+			Fix: "leave it out, or set targetNamespaces: {from: List} with names", Unsure: len(watched) == 0 ||
+				slices.Contains(watched, asked)}
 	}
 	return nil
 }

@@ -32,7 +32,8 @@ func compileDownstream(c *compilation, i int) {
 		d.rules.HasObservedGeneration = true
 	case config.ObservedOptional:
 	default:
-		d.rules.HasObservedGeneration = d.Kind.Schema != nil && d.Kind.HasStatus && status.Probe(d.Kind.Schema).Stores(observedGenerationPath)
+		d.rules.HasObservedGeneration = d.Kind.Schema != nil && d.Kind.HasStatus &&
+			status.Probe(d.Kind.Schema).Stores(observedGenerationPath)
 	}
 	if cfg.Ready.MessageFrom != "" {
 		d.rules.MessageFrom = c.expression(path+".ready.messageFrom", func() (*rules.Program, error) {
@@ -45,7 +46,8 @@ func compileDownstream(c *compilation, i int) {
 	d.View.Initial = parsePaths(cfg.Drift.InitialFields)
 	for _, g := range cfg.Generated {
 		if key, ok := g.Key(); ok && g.Length != nil {
-			d.Generated = append(d.Generated, operator.GeneratedField{Key: key, Length: *g.Length, Characters: g.Charset.Characters()})
+			d.Generated = append(d.Generated, operator.GeneratedField{Key: key, Length: *g.Length,
+				Characters: g.Charset.Characters()})
 			d.View.Initial = append(d.View.Initial, fieldpath.New("data", key))
 		}
 	}
@@ -133,7 +135,9 @@ const observedGenerationPath = ".status.observedGeneration"
 func setViews(p *Pipeline) {
 	conv := p.Config.Conventions
 	for _, d := range p.downstreams {
-		v := drift.View{Manager: conv.FieldManager, Hash: p.Hash, OwnerAnnotation: conv.Owner.Annotation, NameAnnotation: p.NameKey(), Initial: d.View.Initial, Generated: len(d.Generated), Exclusive: d.View.Exclusive, Aside: marks.Aside(p.Settings), Previous: p.Previous, Words: d.Words}
+		v := drift.View{Manager: conv.FieldManager, Hash: p.Hash, OwnerAnnotation: conv.Owner.Annotation,
+			NameAnnotation: p.NameKey(), Initial: d.View.Initial, Generated: len(d.Generated), Exclusive: d.View.Exclusive,
+			Aside: marks.Aside(p.Settings), Previous: p.Previous, Words: d.Words}
 		if adopt := d.Config.Adopt; adopt != nil {
 			v.Adopt = adopt.FieldManagers
 		}

@@ -75,7 +75,8 @@ var readers = regexp.MustCompile(`^(variables\[|status\.fields\[|downstreams\[\d
 // noSiblings reports downstreams that are read where none can be.
 func (c *compilation) noSiblings(path string, names []string) {
 	if len(names) > 0 && !readers.MatchString(path) {
-		c.fail(path, "a template, when, forEach.items and status.fields can", "it cannot read downstreams, and it reads %s", strings.Join(names, ", "))
+		c.fail(path, "a template, when, forEach.items and status.fields can",
+			"it cannot read downstreams, and it reads %s", strings.Join(names, ", "))
 	}
 }
 

@@ -27,9 +27,11 @@ func warnOfFeedback(c *compilation) {
 			if !named(d.statusReads) {
 				continue
 			}
-			e := c.file.Errorf(fmt.Sprintf("downstreams[%d]", i), "read what others write; "+neverSettles, "it is made from %s, which %s writes", part.Path, part.Name)
+			e := c.file.Errorf(fmt.Sprintf("downstreams[%d]", i), "read what others write; "+neverSettles,
+				"it is made from %s, which %s writes", part.Path, part.Name)
 			if d.When != nil && named(statusPaths(d.When.Reads)) {
-				e = c.file.Errorf(fmt.Sprintf("downstreams[%d].when", i), e.Fix, "it reads %s, which %s writes", part.Path, part.Name)
+				e = c.file.Errorf(fmt.Sprintf("downstreams[%d].when", i), e.Fix,
+					"it reads %s, which %s writes", part.Path, part.Name)
 			} else if file, line := statusHole(d, part); line > 0 {
 				e.File, e.Line, e.Path = file, line, fmt.Sprintf("downstreams[%d].template", i)
 			}
@@ -37,7 +39,8 @@ func warnOfFeedback(c *compilation) {
 		}
 		for i := range c.file.Operator.Validate {
 			if c.p.Validator != nil && named(statusPaths(readsOfRule(c.p.Validator, i, rules.PartRule))) {
-				c.warnings = append(c.warnings, *c.file.Errorf(fmt.Sprintf("validate[%d].rule", i), "read what others write; "+neverSettles, "it reads %s, which %s writes", part.Path, part.Name))
+				c.warnings = append(c.warnings, *c.file.Errorf(fmt.Sprintf("validate[%d].rule", i),
+					"read what others write; "+neverSettles, "it reads %s, which %s writes", part.Path, part.Name))
 			}
 		}
 	}
@@ -64,7 +67,8 @@ const neverSettles = "a value that changes with each write is written forever, a
 func warnOfOwnInputs(c *compilation) {
 	for k, s := range c.p.Inputs {
 		for _, d := range c.p.downstreams {
-			if s.Kind.GVK.GroupKind() != d.GVK().GroupKind() || d.Config.UpdatePolicy == config.UpdateCreateOnly || !isSameObject(c.p, s, d) || !comesFrom(c.p, k, d) {
+			if s.Kind.GVK.GroupKind() != d.GVK().GroupKind() || d.Config.UpdatePolicy == config.UpdateCreateOnly ||
+				!isSameObject(c.p, s, d) || !comesFrom(c.p, k, d) {
 				continue
 			}
 			verb := "is"
@@ -123,7 +127,8 @@ func isSameObject(p *Pipeline, s *desired.InputSource, d *downstream) bool {
 		}
 	}
 	watched := p.Config.Watch.Namespaces
-	if fixed := cmp.Or(s.Config.Namespace, namespace); line == "" || fixed != namespace && len(watched) > 0 && !slices.Contains(watched, fixed) {
+	if fixed := cmp.Or(s.Config.Namespace, namespace); line == "" || fixed != namespace && len(watched) > 0 &&
+		!slices.Contains(watched, fixed) {
 		return false
 	}
 	text, err := render.CompileText(line, p.renderOptions())

@@ -65,7 +65,8 @@ func compileInputs(c *compilation) {
 				return c.env.String(s.Config.ObjectName, rules.Upstream, "")
 			})
 			if reads := c.programInputs(s.ObjectName); len(reads) > 0 {
-				c.fail(path+".objectName", "name the object by self or params", "objectName reads an input, but inputs are located before any is read")
+				c.fail(path+".objectName", "name the object by self or params",
+					"objectName reads an input, but inputs are located before any is read")
 			}
 			c.p.ReadsStatus = c.p.ReadsStatus || (s.ObjectName != nil && readsStatus(s.ObjectName.Reads))
 		}
@@ -83,7 +84,9 @@ func checkInputScope(c *compilation, s *desired.InputSource, path string) {
 	case s.Kind.GVR.Empty(), s.HasRows():
 	case !s.Kind.Namespaced && namespaces:
 		c.fail(path+key, "leave it out", "a %s has no namespace", s.Kind.GVK.Kind)
-	case !c.p.Upstream.GVR.Empty() && s.Kind.Namespaced && !namespaces && !c.p.Upstream.Namespaced && !c.p.UpstreamIsNamespace():
-		c.fail(path, "add "+key[1:]+", which is fixed text", "a cluster-scoped %s has no namespace in which to look for a %s", c.p.Upstream.GVK.Kind, s.Kind.GVK.Kind)
+	case !c.p.Upstream.GVR.Empty() && s.Kind.Namespaced && !namespaces &&
+		!c.p.Upstream.Namespaced && !c.p.UpstreamIsNamespace():
+		c.fail(path, "add "+key[1:]+", which is fixed text", "a cluster-scoped %s has no namespace in which to look for a %s",
+			c.p.Upstream.GVK.Kind, s.Kind.GVK.Kind)
 	}
 }

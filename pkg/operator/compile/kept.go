@@ -60,8 +60,8 @@ func textAt(s *operator.Settings, d *downstream, key string) (text string) {
 
 var itemWord = regexp.MustCompile(`(^-?|[(|])item\b`)
 
-// readsItem reports whether a hole in a text of textAt certainly reads the item of forEach: the text has no quotes any more, so the word
-// counts only where a literal is unlikely.
+// readsItem reports whether a hole in a text of textAt certainly reads the item of forEach: the text has no quotes any
+// more, so the word counts only where a literal is unlikely.
 func readsItem(s *operator.Settings, text string) bool {
 	for _, rest := range strings.Split(text, s.Config.Delimiters[0])[1:] {
 		if hole, _, _ := strings.Cut(rest, s.Config.Delimiters[1]); itemWord.MatchString(hole) {

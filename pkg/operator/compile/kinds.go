@@ -93,11 +93,14 @@ func lookUpKinds(c *compilation, o Options) error {
 func checkSeveralStored(c *compilation) {
 	path := c.file.Operator.Status.Downstreams
 	keys := c.p.Storable.KeyedBy(path)
-	if len(keys) == 0 || slices.Contains(keys, "objectName") || !slices.ContainsFunc(c.p.Settings.Downstreams, (*operator.Downstream).Several) {
+	if len(keys) == 0 || slices.Contains(keys, "objectName") ||
+		!slices.ContainsFunc(c.p.Settings.Downstreams, (*operator.Downstream).Several) {
 		return
 	}
-	c.fail("status.downstreams", "set x-kubernetes-list-type: atomic there in the CustomResourceDefinition; corollary generate crd-status prints it",
-		"%s stores one item for each %s, and a downstream with forEach has one for each object", path, strings.Join(keys, " and "))
+	c.fail("status.downstreams",
+		"set x-kubernetes-list-type: atomic there in the CustomResourceDefinition; corollary generate crd-status prints it",
+		"%s stores one item for each %s, and a downstream with forEach has one for each object", path,
+		strings.Join(keys, " and "))
 }
 
 // checkWatched holds what is watched to the scope of its kind, where that is known.
@@ -107,7 +110,8 @@ func checkWatched(c *compilation) {
 		return
 	}
 	refuse := func(key string) {
-		c.fail(key, "leave it out; labelSelector chooses among objects of the cluster", "a cluster-scoped %s is in no namespace", up.GVK.Kind)
+		c.fail(key, "leave it out; labelSelector chooses among objects of the cluster",
+			"a cluster-scoped %s is in no namespace", up.GVK.Kind)
 	}
 	if len(c.file.Watch.Namespaces) > 0 {
 		refuse("watch.namespaces")
@@ -144,8 +148,9 @@ func lookUpBefore(c *compilation, o Options) error {
 	}
 	c.p.before = &downstream{Downstream: &desired.Downstream{Downstream: &operator.Downstream{
 		Index: operator.BeforeIndex, Name: operator.BeforeName, Kind: *kind, HashPrefix: marks.BeforeHashPrefix,
-		Config: &config.Downstream{Name: operator.BeforeName, APIVersion: b.APIVersion, Kind: b.Kind, Template: b.Template, TargetNamespaces: b.TargetNamespaces,
-			AdoptionPolicy: config.AdoptNever, UpdatePolicy: config.UpdateCreateOnly, DeletionPolicy: config.DeletionDelete},
+		Config: &config.Downstream{Name: operator.BeforeName, APIVersion: b.APIVersion, Kind: b.Kind, Template: b.Template,
+			TargetNamespaces: b.TargetNamespaces,
+			AdoptionPolicy:   config.AdoptNever, UpdatePolicy: config.UpdateCreateOnly, DeletionPolicy: config.DeletionDelete},
 	}}}
 	c.p.Before = &desired.Before{Config: b, Object: c.p.before.Downstream}
 	return nil
@@ -161,12 +166,15 @@ func checkScope(c *compilation, d *downstream, path string) {
 	switch {
 	case up.Namespaced && !d.Kind.Namespaced:
 		if conv.Owner.Annotation == "" {
-			c.failOnce("conventions.owner", "add owner.annotation: a key of your domain", "a namespaced %s cannot own a cluster-scoped %s by reference", up.GVK.Kind, d.Kind.GVK.Kind)
+			c.failOnce("conventions.owner", "add owner.annotation: a key of your domain",
+				"a namespaced %s cannot own a cluster-scoped %s by reference", up.GVK.Kind, d.Kind.GVK.Kind)
 		}
 		if conv.Finalizer == "" {
-			c.failOnce("conventions", "add finalizer: a name of your domain", "nothing but a finalizer can clean up a cluster-scoped %s after a namespaced %s", d.Kind.GVK.Kind, up.GVK.Kind)
+			c.failOnce("conventions", "add finalizer: a name of your domain",
+				"nothing but a finalizer can clean up a cluster-scoped %s after a namespaced %s", d.Kind.GVK.Kind, up.GVK.Kind)
 		}
-	case !up.Namespaced && d.Kind.Namespaced && d.Config.TargetNamespaces.From == config.NamespacesSame && up.GVK.GroupKind() != (schema.GroupKind{Kind: "Namespace"}):
+	case !up.Namespaced && d.Kind.Namespaced && d.Config.TargetNamespaces.From == config.NamespacesSame &&
+		up.GVK.GroupKind() != (schema.GroupKind{Kind: "Namespace"}):
 		c.fail(path+".targetNamespaces", "set from: List with names, or from: Any",
 			"a cluster-scoped %s has no namespace that a %s could share", up.GVK.Kind, d.Kind.GVK.Kind)
 	}

@@ -36,11 +36,12 @@ type Pipeline struct {
 // downstream is a downstream with what is known of it from the config alone.
 type downstream struct {
 	*desired.Downstream
-	rules       *health.Rules
-	template    *render.Template
-	texts       []*render.Template // of conventions
-	source      source
-	statusReads [][]string // the fields of the upstream's status that when or the document are made from; an empty path is all
+	rules    *health.Rules
+	template *render.Template
+	texts    []*render.Template // of conventions
+	source   source
+	// statusReads are the fields of the upstream's status that when or the document are made from; an empty path is all
+	statusReads [][]string
 }
 
 // addDownstream adds a downstream to the pipeline and to its settings.
@@ -69,7 +70,9 @@ func (p *Pipeline) MayBeDownstream(i int) bool {
 
 // ReadsOwn reports whether anything may be read that this operator writes itself.
 func (p *Pipeline) ReadsOwn() bool {
-	return p.ReadsStatus || slices.ContainsFunc(p.Inputs, func(s *desired.InputSource) bool { return p.MayBeDownstream(s.Index) })
+	return p.ReadsStatus || slices.ContainsFunc(p.Inputs, func(s *desired.InputSource) bool {
+		return p.MayBeDownstream(s.Index)
+	})
 }
 
 // Feedback says how the desired state for downstream i can follow from what this operator writes itself. own are the

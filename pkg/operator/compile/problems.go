@@ -37,7 +37,8 @@ func (p *problems) addOnce(e *config.Error) {
 // reported reports whether something was said already of the field that is named in a problem.
 func (p *problems) reported(e config.Error) bool {
 	same := func(have config.Error) bool {
-		return have.File == e.File && have.Line == e.Line && have.Path == e.Path && (have.Problem == e.Problem || strings.HasPrefix(have.Problem, "metadata"))
+		return have.File == e.File && have.Line == e.Line && have.Path == e.Path &&
+			(have.Problem == e.Problem || strings.HasPrefix(have.Problem, "metadata"))
 	}
 	return slices.ContainsFunc(p.warnings, same) || slices.ContainsFunc(p.refusals, same) ||
 		slices.ContainsFunc(p.errs, func(have *config.Error) bool { return same(*have) })
@@ -63,7 +64,8 @@ type source struct {
 }
 
 func newSource(f *load.File, path, template, file string, first int) source {
-	s := source{path: path, text: parsing.Joined(template, f.Operator.Helpers), lines: parsing.Lines(template), file: file, first: first}
+	s := source{path: path, text: parsing.Joined(template, f.Operator.Helpers),
+		lines: parsing.Lines(template), file: file, first: first}
 	s.helpers.file, s.helpers.first = f.HelpersPos()
 	return s
 }

@@ -29,7 +29,8 @@ func findSecrets(c *compilation) {
 	}
 	if h, d := c.p.Before, c.p.before; d != nil {
 		markSecretDocument(c.p, d)
-		h.HidesValues = programReadsSecret(c.p, h.Done, d) || programReadsSecret(c.p, h.Failed, d) || programReadsSecret(c.p, d.When, nil)
+		h.HidesValues = programReadsSecret(c.p, h.Done, d) || programReadsSecret(c.p, h.Failed, d) ||
+			programReadsSecret(c.p, d.When, nil)
 	}
 	c.p.QuietRules = make([]bool, len(c.file.Operator.Validate))
 	for i := range c.p.QuietRules {
@@ -120,7 +121,8 @@ func readsSecret(p *Pipeline, reads reader, d *downstream) bool {
 			return true
 		}
 	}
-	return isSecretKind(p.Upstream.GVK) && reaches(reads, "self", "") || d != nil && d.Hidden() && reaches(reads, "downstream", "")
+	return isSecretKind(p.Upstream.GVK) && reaches(reads, "self", "") || d != nil && d.Hidden() &&
+		reaches(reads, "downstream", "")
 }
 
 func templateReadsSecret(p *Pipeline, reads func(string) ([][]string, bool)) bool {

@@ -22,7 +22,8 @@ func findSiblings(c *compilation) {
 			}
 			paths, whole := program.Reads("downstreams")
 			if whole || slices.ContainsFunc(paths, func(path []string) bool { return len(path) == 0 }) {
-				c.fail(fmt.Sprintf("downstreams[%d]", d.Index), "name one: downstreams.NAME", "it reads all downstreams, itself among them")
+				c.fail(fmt.Sprintf("downstreams[%d]", d.Index), "name one: downstreams.NAME",
+					"it reads all downstreams, itself among them")
 				continue
 			}
 			for _, path := range paths {
@@ -124,9 +125,11 @@ func warnOfKeptNamespaces(c *compilation) {
 			if d.Several() {
 				texts += " " + d.Config.ForEach.Items
 			}
-			if when := other.Config.When; other.Config.Kind == "Namespace" && when != "" && when != "true" && !strings.Contains(texts, when) {
+			if when := other.Config.When; other.Config.Kind == "Namespace" && when != "" && when != "true" &&
+				!strings.Contains(texts, when) {
 				c.warn(*c.file.Errorf(fmt.Sprintf("downstreams[%d]", i), fmt.Sprintf("give it the same when: %s", when),
-					"it comes after %s, a Namespace, and may be wanted when that is not: while it is wanted in the Namespace, this is not deleted", other.Name))
+					"it comes after %s, a Namespace, and may be wanted when that is not: while it is wanted in the Namespace, this "+
+						"is not deleted", other.Name))
 			}
 		}
 	}
@@ -134,6 +137,7 @@ func warnOfKeptNamespaces(c *compilation) {
 
 func reportCircle(c *compilation, way []string) {
 	i := c.p.IndexOf(way[0])
-	c.fail(fmt.Sprintf("downstreams[%d]", i), "let one of them do without the other", "downstreams read or come after each other: %s",
+	c.fail(fmt.Sprintf("downstreams[%d]", i), "let one of them do without the other",
+		"downstreams read or come after each other: %s",
 		strings.Join(way, " needs "))
 }

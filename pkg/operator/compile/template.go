@@ -19,7 +19,8 @@ import (
 
 // rootsOf are the schemas of what a template begins with. items gives what it has as its item; nil if it has none.
 func (p *Pipeline) rootsOf(items *rules.Program) check.Roots {
-	in := check.Roots{Upstream: p.Upstream.Schema, Variables: map[string]*spec.Schema{}, Objects: map[string]*spec.Schema{}}
+	in := check.Roots{Upstream: p.Upstream.Schema, Variables: map[string]*spec.Schema{},
+		Objects: map[string]*spec.Schema{}}
 	for _, s := range p.Inputs {
 		in.Objects[check.ObjectName("input", s.Name)] = check.Object(s.Kind.Schema, s.Config.List != nil, false)
 	}
@@ -69,7 +70,8 @@ func noteTextReads(c *compilation, path string, w *check.Walked) {
 
 func compileOwnTemplate(c *compilation, d *downstream) {
 	file, first := c.file.TemplatePos(d.Index)
-	compileTemplate(c, d, newSource(c.file, fmt.Sprintf("downstreams[%d].template", d.Index), d.Config.Template, file, first))
+	compileTemplate(c, d, newSource(c.file, fmt.Sprintf("downstreams[%d].template", d.Index),
+		d.Config.Template, file, first))
 	c.p.ReadsStatus = c.p.ReadsStatus || (d.template != nil && readingOf(c.p.Renderer, d.template).ReadsStatus())
 }
 

@@ -87,7 +87,9 @@ func (r reading) andOfInput(name string) func(paths [][]string, whole bool) ([][
 
 // ReadsStatus is that of the text and its variables.
 func (r reading) ReadsStatus() bool {
-	return r.text.ReadsStatus() || slices.ContainsFunc(r.programs, func(p *rules.Program) bool { return readsStatus(p.Reads) })
+	return r.text.ReadsStatus() || slices.ContainsFunc(r.programs, func(p *rules.Program) bool {
+		return readsStatus(p.Reads)
+	})
 }
 
 // StatusReads is that of the text and its variables.

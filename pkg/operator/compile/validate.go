@@ -14,7 +14,8 @@ func compileValidation(c *compilation) {
 	}
 	list := make([]rules.Validation, len(cfg))
 	for i, r := range cfg {
-		list[i] = rules.Validation{Rule: r.Rule, Message: r.Message, MessageExpression: r.MessageExpression, FieldPath: r.FieldPath, Reason: rules.Reason(r.Reason)}
+		list[i] = rules.Validation{Rule: r.Rule, Message: r.Message, MessageExpression: r.MessageExpression,
+			FieldPath: r.FieldPath, Reason: rules.Reason(r.Reason)}
 	}
 	validator, errs := rules.CompileValidation(c.env, list)
 	for _, e := range errs {
@@ -24,7 +25,8 @@ func compileValidation(c *compilation) {
 	if validator != nil {
 		for i := range cfg {
 			c.programReads(fmt.Sprintf("validate[%d].rule", i), readsOfRule(validator, i, rules.PartRule))
-			c.programReads(fmt.Sprintf("validate[%d].messageExpression", i), readsOfRule(validator, i, rules.PartMessageExpression))
+			c.programReads(fmt.Sprintf("validate[%d].messageExpression", i),
+				readsOfRule(validator, i, rules.PartMessageExpression))
 		}
 		c.p.ValidatorInputs = c.inputsOf(validator.Reads)
 		c.p.ReadsStatus = c.p.ReadsStatus || readsStatus(validator.Reads)

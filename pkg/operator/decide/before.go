@@ -40,7 +40,8 @@ func decideBefore(s *operator.Settings, in operator.Input) (o operator.Outcome, 
 	o = decideUntimed(s, in)
 	neverMade := o.State == operator.StateBeforeFailed && o.UID == ""
 	mayTimeOut := o.State != operator.StateBeforeFinished && o.State != operator.StateBeforeFailed ||
-		neverMade && s.Config.Deletion.Before.OnFailure != config.BeforeProceed && s.Config.Deletion.Before.OnTimeout == config.BeforeProceed
+		neverMade && s.Config.Deletion.Before.OnFailure != config.BeforeProceed &&
+			s.Config.Deletion.Before.OnTimeout == config.BeforeProceed
 	left := beforeTimeLeft(s, in)
 	if mayTimeOut && left > 0 && (o.RequeueAfter == 0 || left < o.RequeueAfter) {
 		o.RequeueAfter = left
@@ -69,11 +70,14 @@ func firstAction(s *operator.Settings, f *operator.BeforeFacts, o operator.Outco
 
 // decidePassed is about an object whose outcome is recorded: our finalizer comes off.
 func decidePassed(s *operator.Settings, f *operator.BeforeFacts) operator.Outcome {
-	o := operator.Outcome{Downstream: operator.BeforeIndex, State: operator.State(f.Record.State), UID: f.Record.UID, Live: f.Live,
-		Target: operator.Ref{Namespace: f.Record.Namespace, Name: f.Record.ObjectName}, Message: recordedText(s, f.Record) + " finished"}
+	o := operator.Outcome{Downstream: operator.BeforeIndex, State: operator.State(f.Record.State),
+		UID: f.Record.UID, Live: f.Live,
+		Target:  operator.Ref{Namespace: f.Record.Namespace, Name: f.Record.ObjectName},
+		Message: recordedText(s, f.Record) + " finished"}
 	switch {
 	case o.State == operator.StateBeforeFinished && o.Target.Name == "":
-		o.Message = "deletion.before is not needed: when is false, or its state was set to " + string(operator.StateBeforeFinished)
+		o.Message = "deletion.before is not needed: when is false, or its state was set to " +
+			string(operator.StateBeforeFinished)
 	case o.State == operator.StateBeforeFailed:
 		o.Message = recordedText(s, f.Record) + " failed, and onFailure is " + string(config.BeforeProceed)
 	case o.State == operator.StateBeforeTimedOut:
@@ -124,7 +128,8 @@ func decideUntimed(s *operator.Settings, in operator.Input) operator.Outcome {
 		}
 	default:
 		o.State, o.Action = operator.StateCreate, operator.ActionCreate
-		o.Message = fmt.Sprintf("%s %s is created before anything is deleted", s.Config.Deletion.Before.Kind, f.Desired.Target)
+		o.Message = fmt.Sprintf("%s %s is created before anything is deleted",
+			s.Config.Deletion.Before.Kind, f.Desired.Target)
 	}
 	return o
 }
@@ -141,7 +146,8 @@ func decideOccupied(s *operator.Settings, in operator.Input) (operator.State, st
 	if owner != "" && !marks.Marked(f.Live, in.Upstream.GetUID()) {
 		what += ", which belongs to " + owner + ","
 	}
-	return operator.StateConflict, what + " exists and was not made by deletion.before: delete it, or give the template another name"
+	return operator.StateConflict,
+		what + " exists and was not made by deletion.before: delete it, or give the template another name"
 }
 
 // beforeAgain is after how long an expression of deletion.before is tried again that got no time to end.
@@ -157,7 +163,8 @@ func decideMade(s *operator.Settings, in operator.Input, uid types.UID) operator
 			o.Target = operator.Ref{Namespace: f.Record.Namespace, Name: f.Record.ObjectName}
 		}
 		o.State = operator.StateBeforeFailed
-		o.Message = withPolicy(s, "onFailure", s.Config.Deletion.Before.OnFailure, describeBefore(s, o)+" disappeared before it finished", "")
+		o.Message = withPolicy(s, "onFailure", s.Config.Deletion.Before.OnFailure,
+			describeBefore(s, o)+" disappeared before it finished", "")
 		return o
 	}
 	o.Target = operator.RefOf(f.Live)
@@ -174,9 +181,11 @@ func decideMade(s *operator.Settings, in operator.Input, uid types.UID) operator
 		o.State, o.Message = operator.StateBeforeFinished, describeBefore(s, o)+" finished"
 	case f.Live.Deleting:
 		o.State = operator.StateBeforeFailed
-		o.Message = withPolicy(s, "onFailure", s.Config.Deletion.Before.OnFailure, describeBefore(s, o)+" was deleted before it finished", "")
+		o.Message = withPolicy(s, "onFailure", s.Config.Deletion.Before.OnFailure,
+			describeBefore(s, o)+" was deleted before it finished", "")
 	case now.Err != nil:
-		o.State, o.Message = operator.StateBeforeRunning, fmt.Sprintf("waiting for %s to finish: doneWhen: %v", describeBefore(s, o), now.Err)
+		o.State, o.Message = operator.StateBeforeRunning, fmt.Sprintf("waiting for %s to finish: doneWhen: %v",
+			describeBefore(s, o), now.Err)
 	default:
 		o.State, o.Message = operator.StateBeforeRunning, fmt.Sprintf("waiting for %s to finish", describeBefore(s, o))
 	}
@@ -200,8 +209,10 @@ func withPolicy(s *operator.Settings, key string, policy config.BeforePolicy, wh
 	if policy == config.BeforeProceed {
 		return fmt.Sprintf("%s; %s is %s", what, key, config.BeforeProceed)
 	}
-	return fmt.Sprintf("%s; nothing is deleted: %sset deletion.before.%s: %s, or, for this upstream only, the state of %s in its %s to %s",
-		what, other, key, config.BeforeProceed, operator.BeforeName, s.Config.Status.Downstreams, operator.StateBeforeFinished)
+	return fmt.Sprintf("%s; nothing is deleted: %sset deletion.before.%s: %s, or, for this upstream only, the state of "+
+		"%s in its %s to %s",
+		what, other, key, config.BeforeProceed, operator.BeforeName, s.Config.Status.Downstreams,
+		operator.StateBeforeFinished)
 }
 
 // timedOut is what becomes of an outcome after the timeout. Where the policy is to hold, the work goes on: it may still
@@ -238,7 +249,8 @@ func BeforeRecord(s *operator.Settings, o operator.Outcome) status.Recorded {
 		return r
 	}
 	before := s.Config.Deletion.Before
-	r := status.Recorded{Name: operator.BeforeName, APIVersion: before.APIVersion, Kind: before.Kind, State: string(o.State)}
+	r := status.Recorded{Name: operator.BeforeName, APIVersion: before.APIVersion,
+		Kind: before.Kind, State: string(o.State)}
 	if !o.Theirs && o.Target.Name != "" {
 		r.Namespace, r.ObjectName, r.UID = o.Target.Namespace, o.Target.Name, o.UID
 	}
@@ -267,7 +279,8 @@ func recordedAlready(have *status.Recorded, want status.Recorded) bool {
 	if open {
 		return have.ObjectName == ""
 	}
-	return have.State == want.State && have.UID == want.UID && have.Namespace == want.Namespace && have.ObjectName == want.ObjectName
+	return have.State == want.State && have.UID == want.UID && have.Namespace == want.Namespace &&
+		have.ObjectName == want.ObjectName
 }
 
 // madeUID is the uid of the object that was made for this deletion: this process made it, or the status records it, or

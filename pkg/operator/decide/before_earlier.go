@@ -22,7 +22,8 @@ func EarlierBefore(s *operator.Settings, upstream *unstructured.Unstructured) *s
 		return nil
 	}
 	before := s.Config.Deletion.Before
-	if before != nil && operator.GroupKindOf(r) == schema.FromAPIVersionAndKind(before.APIVersion, before.Kind).GroupKind() {
+	if before != nil && operator.GroupKindOf(r) == schema.FromAPIVersionAndKind(before.APIVersion,
+		before.Kind).GroupKind() {
 		return nil
 	}
 	return r
@@ -42,7 +43,8 @@ func UnfinishedBefore(s *operator.Settings, upstream *unstructured.Unstructured)
 // status.
 func decideEarlier(s *operator.Settings, r *status.Recorded, f operator.BeforeFacts) operator.Outcome {
 	live := f.Live
-	o := operator.Outcome{Downstream: operator.BeforeIndex, Earlier: r, State: operator.State(r.State), Failed: true, UID: r.UID, Live: live,
+	o := operator.Outcome{Downstream: operator.BeforeIndex, Earlier: r, State: operator.State(r.State),
+		Failed: true, UID: r.UID, Live: live,
 		Target: operator.Ref{Namespace: r.Namespace, Name: r.ObjectName}}
 	if live != nil {
 		o.UID = live.UID
@@ -70,8 +72,9 @@ func decideEarlier(s *operator.Settings, r *status.Recorded, f operator.BeforeFa
 		o.State, o.Message = operator.StateBeforeRunning, fmt.Sprintf("only doneWhen knows whether %s has finished", what)
 	}
 	if o.State != operator.StateBeforeFinished {
-		o.Message += fmt.Sprintf("; nothing is deleted, although the config has no deletion.before of this kind any more: put it back, "+
-			"or, for this upstream only, set the state of %s in its %s to %s",
+		o.Message += fmt.Sprintf(
+			"; nothing is deleted, although the config has no deletion.before of this kind any more: put it back, "+
+				"or, for this upstream only, set the state of %s in its %s to %s",
 			operator.BeforeName, s.Config.Status.Downstreams, operator.StateBeforeFinished)
 	}
 	if want := BeforeRecord(s, o); want.State != r.State || want.UID != r.UID {

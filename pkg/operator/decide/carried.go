@@ -45,7 +45,9 @@ func carryGenerated(s *operator.Settings, in operator.Input, out *operator.Decis
 
 // whyNew says why an object for which no predecessor is known gets new values though the upstream may have had some;
 // empty if it had none.
-func whyNew(s *operator.Settings, in operator.Input, o operator.Outcome, others []*drift.Live, f *operator.Facts) string {
+func whyNew(
+	s *operator.Settings, in operator.Input, o operator.Outcome, others []*drift.Live, f *operator.Facts,
+) string {
 	d := s.Downstreams[o.Downstream]
 	switch old := justForgotten(s, in, d); {
 	case len(others) > 0:
@@ -71,7 +73,8 @@ func rank(live *drift.Live, uid types.UID) int {
 func justForgotten(s *operator.Settings, in operator.Input, d *operator.Downstream) string {
 	for _, r := range forgottenBy(s, in) {
 		if r.State != string(operator.StateLeftover) && operator.GroupKindOf(&r) == d.GVK().GroupKind() {
-			return fmt.Sprintf("%s %s of downstream %s", r.Kind, operator.Ref{Namespace: r.Namespace, Name: r.ObjectName}, r.Name)
+			return fmt.Sprintf("%s %s of downstream %s", r.Kind, operator.Ref{Namespace: r.Namespace,
+				Name: r.ObjectName}, r.Name)
 		}
 	}
 	return ""
@@ -127,7 +130,9 @@ func whyLost(goes, unclear []string) string {
 // droppedKeys are the keys of a Secret of ours that the desired one does not have, of which c says which were
 // generated: without the one that was renamed. What others own goes too where the Secret is recreated. An edit of the
 // upstream may drop what it gave, but no generated key.
-func droppedKeys(s *operator.Settings, in operator.Input, o operator.Outcome, c generated.Change, live *drift.Live) (goes []string) {
+func droppedKeys(
+	s *operator.Settings, in operator.Input, o operator.Outcome, c generated.Change, live *drift.Live,
+) (goes []string) {
 	if live.Secret == nil {
 		return nil
 	}
@@ -148,7 +153,8 @@ func droppedKeys(s *operator.Settings, in operator.Input, o operator.Outcome, c 
 
 // hasSuccessor reports whether an outcome changes an object, or replaces it by one of its name.
 func hasSuccessor(o operator.Outcome) bool {
-	return o.Live != nil && (o.Action == operator.ActionApply || o.State == operator.StateRecreate && o.Action == operator.ActionDelete)
+	return o.Live != nil && (o.Action == operator.ActionApply || o.State == operator.StateRecreate &&
+		o.Action == operator.ActionDelete)
 }
 
 // newValue is what previews and events call a generated value that replaces a lost one.
@@ -170,12 +176,15 @@ func refsOf(list []*drift.Live) string {
 // predecessors are the objects at no target that an object replaces, and others that it may replace as well as another
 // one does. The name of one of several objects is its identity: one of another name is the same item only if the
 // upstream did not change, so that the template renamed it.
-func predecessors(s *operator.Settings, in operator.Input, out *operator.Decision, o operator.Outcome) (sources, others []*drift.Live) {
+func predecessors(
+	s *operator.Settings, in operator.Input, out *operator.Decision, o operator.Outcome,
+) (sources, others []*drift.Live) {
 	d := s.Downstreams[o.Downstream]
 	for i := range in.Leftovers {
 		own := &in.Leftovers[i]
 		switch {
-		case !s.Downstreams[own.Downstream].HasGenerated() && own.Certain, s.Downstreams[own.Downstream].GVK().GroupKind() != d.GVK().GroupKind():
+		case !s.Downstreams[own.Downstream].HasGenerated() && own.Certain,
+			s.Downstreams[own.Downstream].GVK().GroupKind() != d.GVK().GroupKind():
 		case own.Certain && own.Downstream != o.Downstream:
 		case !own.Certain && !isOnlyGenerated(s, d):
 			others = append(others, own.Live)
@@ -198,18 +207,22 @@ func isOnlyGenerated(s *operator.Settings, d *operator.Downstream) bool {
 // isSameItem reports whether one of several objects is of the same item as one that is to be created: they have one
 // name, in two namespaces, and either that is made of the item or the items are the same; or, with the same items,
 // everything but the name is the same. No other pair may be alike.
-func isSameItem(s *operator.Settings, in operator.Input, out *operator.Decision, o operator.Outcome, live *drift.Live) bool {
+func isSameItem(
+	s *operator.Settings, in operator.Input, out *operator.Decision, o operator.Outcome, live *drift.Live,
+) bool {
 	d := s.Downstreams[o.Downstream]
 	sameItems := isUnedited(s, in.Upstream) && !d.ItemsVary
 	alike := func(o operator.Outcome, live *drift.Live) bool {
 		secret := in.Desired.Objects[o.Object].Secret
-		return live.Name == o.Target.Name || sameItems && secret != nil && live.Secret != nil && live.Secret.Content == secret.Content
+		return live.Name == o.Target.Name || sameItems && secret != nil && live.Secret != nil &&
+			live.Secret.Content == secret.Content
 	}
 	if !sameItems && !d.NamesItems || !alike(o, live) {
 		return false
 	}
 	for _, other := range out.Outcomes {
-		if other.Downstream == o.Downstream && other.Object != o.Object && in.Desired.Objects[other.Object].Wanted && alike(other, live) {
+		if other.Downstream == o.Downstream && other.Object != o.Object &&
+			in.Desired.Objects[other.Object].Wanted && alike(other, live) {
 			return false
 		}
 	}

@@ -64,7 +64,8 @@ func invalid(s *subject) (operator.Outcome, bool) {
 	if len(s.in.Desired.Invalid) == 0 {
 		return operator.Outcome{}, false
 	}
-	return operator.Outcome{State: operator.StateInvalid, Message: "the upstream is invalid; existing objects are left alone"}, true
+	return operator.Outcome{State: operator.StateInvalid,
+		Message: "the upstream is invalid; existing objects are left alone"}, true
 }
 
 // lacksInput is about what is not known before an input is there: what exists is left alone.
@@ -97,7 +98,8 @@ func absent(s *subject) (operator.Outcome, bool) {
 	if s.facts.Live != nil {
 		return operator.Outcome{}, false
 	}
-	if s.facts.Finished && s.Downstream.Config.UpdatePolicy == config.UpdateCreateOnly && s.facts.RecordedAt == s.desired.Target {
+	if s.facts.Finished && s.Downstream.Config.UpdatePolicy == config.UpdateCreateOnly &&
+		s.facts.RecordedAt == s.desired.Target {
 		return finishedBefore(s), true
 	}
 	if s.OwnsFields() {
@@ -115,7 +117,8 @@ func absent(s *subject) (operator.Outcome, bool) {
 // still exists, it is the name that distinguishes one piece of work from another, not the hash: a changed template, or
 // a new version of the canonical form, would do all work again that was ever done.
 func finishedBefore(s *subject) operator.Outcome {
-	o := operator.Outcome{State: operator.StateInSync, Finished: true, Failed: s.facts.Failed, Message: "completed; will not be recreated"}
+	o := operator.Outcome{State: operator.StateInSync, Finished: true, Failed: s.facts.Failed,
+		Message: "completed; will not be recreated"}
 	if o.Failed {
 		o.Message = "failed; will not be recreated"
 	}
@@ -161,9 +164,11 @@ func notOurs(s *subject) (operator.Outcome, bool) {
 	switch {
 	case earlier:
 		return operator.Outcome{State: operator.StateWaiting,
-			Message: fmt.Sprintf("%s belongs to %s: it is recreated once the garbage collector has deleted it", target, owner)}, true
+			Message: fmt.Sprintf("%s belongs to %s: it is recreated once the garbage collector has deleted it",
+				target, owner)}, true
 	case owner != "" && !marked && !left:
-		return operator.Outcome{State: operator.StateConflict, Message: fmt.Sprintf("%s exists and belongs to %s", target, owner)}, true
+		return operator.Outcome{State: operator.StateConflict,
+			Message: fmt.Sprintf("%s exists and belongs to %s", target, owner)}, true
 	}
 	if s.Downstream.Config.AdoptionPolicy == config.AdoptIfUnowned {
 		owned := "has no owner"
@@ -182,15 +187,18 @@ func notOurs(s *subject) (operator.Outcome, bool) {
 	case marked && live.Hash == "":
 		what = "has our owner mark, but was not created by this operator"
 	case marks.HasLostOwner(live):
-		what, advice = marks.LostOwner(live), "if conventions.owner has changed, set conventions.previous.owner; if not, "+advice
+		what, advice = marks.LostOwner(live),
+			"if conventions.owner has changed, set conventions.previous.owner; if not, "+advice
 	case live.Hash != "": // adopted, it would be deleted by that operator, or with it
 		what = fmt.Sprintf("appears to belong to another operator: it has %s, which holds a hash, "+
 			"and no owner mark that field manager %s applied",
 			s.HashKey(), s.Settings.Config.Conventions.FieldManager)
-		advice = "if conventions.fieldManager has changed, set conventions.previous.fieldManager; if not, give the downstream another name, " +
+		advice = "if conventions.fieldManager has changed, set conventions.previous.fieldManager; if not, give the " +
+			"downstream another name, " +
 			"or remove the object's labels and annotations of that operator once it no longer runs"
 	}
-	return operator.Outcome{State: operator.StateConflict, Message: fmt.Sprintf("%s exists and %s: %s", target, what, advice)}, true
+	return operator.Outcome{State: operator.StateConflict, Message: fmt.Sprintf("%s exists and %s: %s",
+		target, what, advice)}, true
 }
 
 // othersObject is notOurs for an object of others, which needs no mark of ours before the first apply. Its owner
@@ -267,9 +275,10 @@ func inSync(s *subject) (operator.Outcome, bool) {
 		return operator.Outcome{State: operator.StateUpdate, Action: operator.ActionApply, Compares: true,
 			Message: "it is compared with a new object again: it was not, or differed, after the last update"}, true
 	case stale != "":
-		return operator.Outcome{State: operator.StateStale, Message: fmt.Sprintf("%s has values that a new object would not have, "+
-			"and an update cannot change them: %s; "+
-			"set them in the template, or delete the object to have it created again", s.desired.Target, stale)}, true
+		return operator.Outcome{State: operator.StateStale,
+			Message: fmt.Sprintf("%s has values that a new object would not have, "+
+				"and an update cannot change them: %s; "+
+				"set them in the template, or delete the object to have it created again", s.desired.Target, stale)}, true
 	}
 	return operator.Outcome{State: operator.StateInSync}, true
 }
@@ -303,7 +312,8 @@ func differs(s *subject) string {
 			"or somebody has cleared its managedFields",
 			target, conv.FieldManager)
 	case live.Hash == "":
-		return fmt.Sprintf("%s lacks %s, which holds the hash: somebody has removed it, or conventions.hash has changed", target, s.HashKey())
+		return fmt.Sprintf("%s lacks %s, which holds the hash: somebody has removed it, or conventions.hash has changed",
+			target, s.HashKey())
 	case !marks.Marked(live, s.in.Upstream.GetUID()):
 		return fmt.Sprintf("%s lacks its owner mark: somebody has removed it, or conventions.owner has changed", target)
 	}
@@ -326,9 +336,11 @@ func drifted(s *subject) (operator.Outcome, bool) {
 		case *v:
 			return operator.Outcome{State: operator.StateInSync}, true
 		}
-		return operator.Outcome{State: operator.StateDrifted, Message: withContenders(differs(s)+"; drift.policy is Report", s.facts)}, true
+		return operator.Outcome{State: operator.StateDrifted,
+			Message: withContenders(differs(s)+"; drift.policy is Report", s.facts)}, true
 	}
-	return operator.Outcome{State: operator.StateRepair, Action: operator.ActionApply, Message: withContenders(differs(s), s.facts)}, true
+	return operator.Outcome{State: operator.StateRepair, Action: operator.ActionApply,
+		Message: withContenders(differs(s), s.facts)}, true
 }
 
 func withContenders(text string, f *operator.Facts) string {
@@ -368,9 +380,11 @@ func usesPreviousNames(s *subject) (operator.Outcome, bool) {
 		message = fmt.Sprintf("%s has another owner mark than conventions.owner wants", s.desired.Target)
 	}
 	if once {
-		return operator.Outcome{State: operator.StateUpdate, Action: operator.ActionReplaceMarks, Message: message, ReplacesPrevious: true}, true
+		return operator.Outcome{State: operator.StateUpdate, Action: operator.ActionReplaceMarks, Message: message,
+			ReplacesPrevious: true}, true
 	}
-	return operator.Outcome{State: operator.StateUpdate, Action: operator.ActionApply, Message: message, ReplacesPrevious: true}, true
+	return operator.Outcome{State: operator.StateUpdate, Action: operator.ActionApply, Message: message,
+		ReplacesPrevious: true}, true
 }
 
 // hasOtherOwnerMark reports whether the object has an owner reference where the config wants the annotation, or the

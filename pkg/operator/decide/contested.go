@@ -15,15 +15,18 @@ func spaced(s *subject, o operator.Outcome) operator.Outcome {
 	var message string
 	switch {
 	case s.facts.Feedback != "":
-		message = fmt.Sprintf("each write to %s changes its desired state; writes are spaced out: %s", target, s.facts.Feedback)
+		message = fmt.Sprintf("each write to %s changes its desired state; writes are spaced out: %s",
+			target, s.facts.Feedback)
 	case o.Action == operator.ActionCreate:
 		message = fmt.Sprintf("another client keeps deleting or changing %s; it is recreated with growing delay", target)
 	case o.ReplacesPrevious:
 		message = o.Message + ", and another client keeps restoring them"
 	default:
-		message = withContenders(fmt.Sprintf("another writer keeps undoing what is applied to %s; repairs are spaced out", target), s.facts)
+		message = withContenders(fmt.Sprintf("another writer keeps undoing what is applied to %s; repairs are spaced out",
+			target), s.facts)
 	}
-	return operator.Outcome{State: operator.StateContested, Live: o.Live, UID: o.UID, Message: message, RequeueAfter: s.facts.Spaced}
+	return operator.Outcome{State: operator.StateContested, Live: o.Live, UID: o.UID, Message: message,
+		RequeueAfter: s.facts.Spaced}
 }
 
 // spaceRemoval holds a deletion or release back as long as someone keeps making the object again. It reports whether it
@@ -52,7 +55,8 @@ func spaceFinalizer(s *operator.Settings, in operator.Input, out *operator.Decis
 		switch {
 		case added && !isKept(*o) && needsFinalizer(s, &in.Desired.Objects[k]):
 			o.State, o.Action = operator.StateContested, operator.ActionNone
-			o.Message = fmt.Sprintf("another client keeps removing the finalizer %s from the upstream; it is added with growing delay",
+			o.Message = fmt.Sprintf(
+				"another client keeps removing the finalizer %s from the upstream; it is added with growing delay",
 				s.Config.Conventions.Finalizer)
 			fallthrough
 		case k == 0:

@@ -62,7 +62,9 @@ func describe(f status.Fact) string {
 }
 
 // orderFact reports whether an object is what one has to wait for that comes after it.
-func orderFact(s *operator.Settings, in operator.Input, k int, o operator.Outcome, until config.AfterUntil) status.Fact {
+func orderFact(
+	s *operator.Settings, in operator.Input, k int, o operator.Outcome, until config.AfterUntil,
+) status.Fact {
 	d, facts := s.Downstreams[o.Downstream], &in.Facts[k]
 	if until == config.AfterCreated {
 		exists := o.Finished || facts.Live != nil && !o.Theirs && !facts.Live.Deleting
@@ -79,7 +81,8 @@ func Decide(s *operator.Settings, in operator.Input) operator.Decision {
 	var out operator.Decision
 	for k := range in.Desired.Objects {
 		desired := &in.Desired.Objects[k]
-		o := decideOne(&subject{Settings: s, Downstream: s.Downstreams[desired.Downstream], in: &in, facts: &in.Facts[k], desired: desired})
+		o := decideOne(&subject{Settings: s, Downstream: s.Downstreams[desired.Downstream], in: &in,
+			facts: &in.Facts[k], desired: desired})
 		o.Downstream, o.Object = desired.Downstream, k
 		out.Outcomes = append(out.Outcomes, o)
 	}
@@ -91,7 +94,8 @@ func Decide(s *operator.Settings, in operator.Input) operator.Decision {
 	saveFromCollector(s, in, &out)
 	out.Finalizer = finalizerAction(s, in, &out)
 	spaceFinalizer(s, in, &out)
-	if out.Finalizer == operator.FinalizerLeave && in.HasPreviousFinalizer && s.Config.Conventions.Finalizer != "" && !s.Paused(in.Upstream) {
+	if out.Finalizer == operator.FinalizerLeave && in.HasPreviousFinalizer &&
+		s.Config.Conventions.Finalizer != "" && !s.Paused(in.Upstream) {
 		out.Finalizer = operator.FinalizerSwap
 	}
 	return out

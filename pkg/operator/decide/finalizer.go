@@ -31,7 +31,8 @@ func finalizerAction(s *operator.Settings, in operator.Input, out *operator.Deci
 // finalizer.
 func isWantedUnder(s *operator.Settings, in operator.Input, out *operator.Decision) bool {
 	return slices.ContainsFunc(out.Outcomes, func(o operator.Outcome) bool {
-		return !isKept(o) && needsFinalizer(s, &in.Desired.Objects[o.Object]) && (in.HasFinalizer || o.State != operator.StateConflict)
+		return !isKept(o) && needsFinalizer(s, &in.Desired.Objects[o.Object]) &&
+			(in.HasFinalizer || o.State != operator.StateConflict)
 	})
 }
 
@@ -45,7 +46,8 @@ func isKept(o operator.Outcome) bool {
 // delete what is left alone now. That may be since the config has changed, or since the finalizer was removed.
 func isLeftBehind(s *operator.Settings, in operator.Input, out *operator.Decision) bool {
 	for k, o := range out.Outcomes {
-		live, unchanged := in.Facts[k].Live, o.Action == operator.ActionNone && !o.Theirs && slices.Contains(LeftAlone, o.State)
+		live, unchanged := in.Facts[k].Live, o.Action == operator.ActionNone && !o.Theirs &&
+			slices.Contains(LeftAlone, o.State)
 		if live != nil && (unchanged || referenced(live, in)) && isHeld(s, in, live, o.Downstream) {
 			return true
 		}
@@ -132,7 +134,8 @@ var LeftAlone = []operator.State{
 
 // IsCollected reports whether the garbage collector would delete an object of ours that deletionPolicy keeps.
 func IsCollected(s *operator.Settings, in operator.Input, own operator.Owned) bool {
-	return keeps(s, own) && s.Config.Conventions.Owner.Annotation != "" && !s.Downstreams[own.Downstream].OwnsFields() && !s.Observing() &&
+	return keeps(s, own) && s.Config.Conventions.Owner.Annotation != "" &&
+		!s.Downstreams[own.Downstream].OwnsFields() && !s.Observing() &&
 		!own.Live.Deleting && !own.Live.HasPreviousNames && referenced(own.Live, in)
 }
 

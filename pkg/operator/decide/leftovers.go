@@ -25,7 +25,8 @@ func decideLeftovers(s *operator.Settings, in operator.Input, out *operator.Deci
 		o := leftover(in, own)
 		switch mayHave := mayHaveLost(s, own, outcomes); {
 		case in.Selected && isNameless(s, own):
-			o.State, o.Message = operator.StateSuperseded, "it stays: nothing says of which downstream it is; delete it if nothing needs it"
+			o.State, o.Message = operator.StateSuperseded,
+				"it stays: nothing says of which downstream it is; delete it if nothing needs it"
 		case mayHave != "":
 			o.State, o.Action = operator.StateSuperseded, operator.ActionRelease
 			o.Message = "it may have the last value of " + mayHave + ": it is kept, and is yours from now on"
@@ -49,7 +50,8 @@ func decideLeftovers(s *operator.Settings, in operator.Input, out *operator.Deci
 		case in.Desired.Unknown(own.Downstream):
 			o.State, o.Message = current.State, current.Message
 		default:
-			o.State, o.Message = operator.StateSuperseded, fmt.Sprintf("it stays until %s exists", nameOf(current.Target))+nameTaken(current)
+			o.State, o.Message = operator.StateSuperseded, fmt.Sprintf("it stays until %s exists",
+				nameOf(current.Target))+nameTaken(current)
 		}
 		out.Leftovers = append(out.Leftovers, o)
 	}
@@ -57,7 +59,8 @@ func decideLeftovers(s *operator.Settings, in operator.Input, out *operator.Deci
 	for i := range out.Leftovers {
 		if o := &out.Leftovers[i]; spaceRemoval(s, o, in.Leftovers[i]) {
 			c := &out.Outcomes[o.Object]
-			c.State, c.Action, c.Message, c.RequeueAfter = operator.StateContested, operator.ActionNone, o.Message, o.RequeueAfter
+			c.State, c.Action, c.Message, c.RequeueAfter = operator.StateContested,
+				operator.ActionNone, o.Message, o.RequeueAfter
 		}
 	}
 }
@@ -65,7 +68,8 @@ func decideLeftovers(s *operator.Settings, in operator.Input, out *operator.Deci
 // isNameless reports whether nothing says of which downstream an object is, though objects say that themselves by the
 // config: it is from before that, and may be of one that the config has no more.
 func isNameless(s *operator.Settings, own operator.Owned) bool {
-	return s.NameKey() != "" && own.Live.Downstream == "" && !own.Certain && !own.Live.Deleting && !s.Downstreams[own.Downstream].OwnsFields()
+	return s.NameKey() != "" && own.Live.Downstream == "" && !own.Certain && !own.Live.Deleting &&
+		!s.Downstreams[own.Downstream].OwnsFields()
 }
 
 // mayHaveLost names the object that is about to get new values though an object at no target may have the last ones;
@@ -101,7 +105,9 @@ func nameTaken(successor operator.Outcome) string {
 // that was wanted already while that one was does not, whatever holds it up: else one that cannot be created, in a
 // namespace of someone else, would keep all others from being deleted. After a restart nobody knows which was first:
 // then each may replace it.
-func successors(s *operator.Settings, in operator.Input, outcomes []operator.Outcome, own operator.Owned) []operator.Outcome {
+func successors(
+	s *operator.Settings, in operator.Input, outcomes []operator.Outcome, own operator.Owned,
+) []operator.Outcome {
 	if !s.Downstreams[own.Downstream].Several() || in.Desired == nil || in.Facts == nil ||
 		len(in.Desired.Invalid) > 0 || s.Paused(in.Upstream) {
 		return outcomes // without facts, nothing is wanted
@@ -173,7 +179,8 @@ func Leftovers(s *operator.Settings,
 				Certain: certain || soleOfKind(s, i) && (s.NameKey() == "" || s.Downstreams[home].OwnsFields())})
 		}
 	}
-	slices.SortStableFunc(left, func(a, b operator.Owned) int { // what is confirmed, and said, must not depend on the order of the cache
+	// what is confirmed, and said, must not depend on the order of the cache
+	slices.SortStableFunc(left, func(a, b operator.Owned) int {
 		return cmp.Or(cmp.Compare(a.Downstream, b.Downstream), operator.RefOf(a.Live).Compare(operator.RefOf(b.Live)))
 	})
 	return left
@@ -185,7 +192,8 @@ func isTarget(s *operator.Settings, w *operator.Desired, i int, live *drift.Live
 	}
 	gk := s.Downstreams[i].GVK().GroupKind()
 	for _, o := range w.Objects {
-		if o.Wanted && o.Err == nil && o.Target == operator.RefOf(live) && s.Downstreams[o.Downstream].GVK().GroupKind() == gk {
+		if o.Wanted && o.Err == nil && o.Target == operator.RefOf(live) &&
+			s.Downstreams[o.Downstream].GVK().GroupKind() == gk {
 			return SiblingAt(s, w, o.Downstream, live, recorded) == ""
 		}
 	}

@@ -15,7 +15,9 @@ import (
 // own object; empty if it may take that over. Generated values are those of their downstream: they do not change hands
 // with a name. Neither does what the config has forgotten, if recorded has that, too. What a downstream leaves behind
 // that wants no other object instead is taken over: it would be deleted, with all that it keeps, and made again.
-func SiblingAt(s *operator.Settings, w *operator.Desired, downstream int, live *drift.Live, recorded []status.Recorded) string {
+func SiblingAt(
+	s *operator.Settings, w *operator.Desired, downstream int, live *drift.Live, recorded []status.Recorded,
+) string {
 	d := s.Downstreams[downstream]
 	if d.OwnsFields() {
 		return ""
@@ -55,6 +57,7 @@ func keepsContent(d *operator.Downstream) bool {
 // an object of its own kind.
 func KeepsData(d *operator.Downstream) bool {
 	gk := d.GVK().GroupKind()
-	hasVolume := gk.Kind == "PersistentVolumeClaim" || gk.Kind == "StatefulSet" && strings.Contains(d.Config.Template, "volumeClaimTemplates")
+	hasVolume := gk.Kind == "PersistentVolumeClaim" || gk.Kind == "StatefulSet" &&
+		strings.Contains(d.Config.Template, "volumeClaimTemplates")
 	return !d.OwnsFields() && (hasVolume || !kinds.IsBuiltin(gk))
 }

@@ -117,7 +117,8 @@ func usersByOrder(s *operator.Settings, in operator.Input, outcomes, left []oper
 	if k := slices.IndexFunc(in.Forgotten, func(f operator.ForgottenObject) bool { return f.Deleting }); k >= 0 {
 		f := in.Forgotten[k] // nothing says any more what it comes after
 		for i := range s.Downstreams {
-			users[i] = cmp.Or(users[i], fmt.Sprintf("%s %s, which the config no longer has and which is being deleted, is gone", f.Kind, placeOf(f)))
+			users[i] = cmp.Or(users[i], fmt.Sprintf("%s %s, which the config no longer has and which is being deleted, is gone",
+				f.Kind, placeOf(f)))
 		}
 	}
 	return users
@@ -193,7 +194,8 @@ func stays(c *contents, own operator.Owned, o operator.Outcome) bool {
 func staying(c *contents, in operator.Input, left []operator.Outcome) string {
 	for i, o := range left {
 		if stays(c, in.Leftovers[i], o) {
-			return fmt.Sprintf("%s, which deletionPolicy %s keeps, is %s", named(c.Settings, o.Downstream, o.Target), config.DeletionOrphan, c.is)
+			return fmt.Sprintf("%s, which deletionPolicy %s keeps, is %s", named(c.Settings, o.Downstream, o.Target),
+				config.DeletionOrphan, c.is)
 		}
 	}
 	for _, f := range in.Forgotten {
@@ -221,7 +223,8 @@ func keep(c *contents, in operator.Input, holder *operator.Outcome, left []opera
 	for i := range left {
 		if o := &left[i]; stays(c, in.Leftovers[i], *o) {
 			o.Action, o.GoesLater = operator.ActionNone, true
-			o.Message = fmt.Sprintf("%s; it is released after %s", o.Message, named(c.Settings, holder.Downstream, holder.Target))
+			o.Message = fmt.Sprintf("%s; it is released after %s", o.Message,
+				named(c.Settings, holder.Downstream, holder.Target))
 		}
 	}
 	if goes && why != "" {

@@ -59,6 +59,7 @@ func (r *Renderer) EarlierBeforeLive(obj *unstructured.Unstructured) *drift.Live
 // BeforeView is what is kept in memory of a deletion.before object: the marks, and some fields.
 func BeforeView(s *operator.Settings, fields ...string) drift.View {
 	conv := s.Config.Conventions
-	return drift.View{Manager: conv.FieldManager, Hash: s.Hash, OwnerAnnotation: conv.Owner.Annotation, Aside: marks.Aside(s), Previous: s.Previous,
+	return drift.View{Manager: conv.FieldManager, Hash: s.Hash, OwnerAnnotation: conv.Owner.Annotation,
+		Aside: marks.Aside(s), Previous: s.Previous,
 		Keep: [][]string{fields}}
 }

@@ -68,7 +68,8 @@ func (r *Renderer) failures(vars rules.Vars, budget *rules.Budget) []rules.Failu
 // addObjects finds out the objects of all downstreams, each after those that it reads. If one has too many items, the
 // upstream is invalid.
 func (r *Renderer) addObjects(
-	w *operator.Desired, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget, items []itemList,
+	w *operator.Desired, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars,
+	budget *rules.Budget, items []itemList,
 ) {
 	lists := make([][]operator.DesiredObject, len(r.Downstreams))
 	objectsOf := func(i int) []operator.DesiredObject { return lists[i] }

@@ -25,7 +25,9 @@ import (
 )
 
 // document renders one downstream and adds conventions, marks and hash. Its errors quote no value of a Secret.
-func (r *Renderer) document(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*operator.DesiredObject, error) {
+func (r *Renderer) document(
+	d *Downstream, upstream *unstructured.Unstructured, in Inputs,
+) (*operator.DesiredObject, error) {
 	w, err := r.rendered(d, upstream, in)
 	var missing *operator.WaitingError
 	switch {
@@ -37,9 +39,12 @@ func (r *Renderer) document(d *Downstream, upstream *unstructured.Unstructured, 
 	return w, nil
 }
 
-func (r *Renderer) rendered(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*operator.DesiredObject, error) {
+func (r *Renderer) rendered(
+	d *Downstream, upstream *unstructured.Unstructured, in Inputs,
+) (*operator.DesiredObject, error) {
 	values, lacking := r.valuesOf(r.VarsOf(upstream, in), in.rules), error(nil)
-	data := program.Data{Upstream: upstream.Object, Params: r.Params, Inputs: in.objects, Item: in.item, Budget: in.renderBudget(),
+	data := program.Data{Upstream: upstream.Object, Params: r.Params, Inputs: in.objects,
+		Item: in.item, Budget: in.renderBudget(),
 		Variables: func(name string) (any, error) {
 			value, err := values(name)
 			if err != nil && lacking == nil {
@@ -76,7 +81,8 @@ func (r *Renderer) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 	if err := generated.MakeRoom(d.Downstream, doc); err != nil {
 		return nil, err
 	}
-	w.Hash = generated.HashOf(d.Downstream, d.HashPrefix+canonical.Hash(r.Algorithm, fieldpath.Without(doc, d.View.Initial)))
+	w.Hash = generated.HashOf(d.Downstream, d.HashPrefix+canonical.Hash(r.Algorithm,
+		fieldpath.Without(doc, d.View.Initial)))
 	w.Reference = marks.ReferenceLegal(r.Settings, d.Downstream, upstream.GetNamespace(), w.Target)
 	marks.Put(r.Settings, doc, upstream, w)
 	w.Document, w.Secret = doc, generated.SecretKeys(d.Downstream, doc)
@@ -85,15 +91,19 @@ func (r *Renderer) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 }
 
 // targetOf checks what the template says of identity, completes it in place, and returns where the object shall stand.
-func targetOf(s *operator.Settings, d *Downstream, upstream *unstructured.Unstructured, doc map[string]any) (operator.Ref, error) {
+func targetOf(
+	s *operator.Settings, d *Downstream, upstream *unstructured.Unstructured, doc map[string]any,
+) (operator.Ref, error) {
 	for _, own := range []struct{ key, want string }{{"apiVersion", d.Config.APIVersion}, {"kind", d.Config.Kind}} {
 		if have, ok := doc[own.key]; ok && have != own.want {
-			return operator.Ref{}, redact.Errorf("%s is %v, the config says %s: write what the config says, or leave it out", own.key, InYAML(have), own.want)
+			return operator.Ref{}, redact.Errorf("%s is %v, the config says %s: write what the config says, or leave it out",
+				own.key, InYAML(have), own.want)
 		}
 		doc[own.key] = own.want
 	}
 	if _, ok := doc["status"]; ok {
-		return operator.Ref{}, redact.Errorf("status is set: leave it out, it belongs to the controller of the %s", d.Config.Kind)
+		return operator.Ref{},
+			redact.Errorf("status is set: leave it out, it belongs to the controller of the %s", d.Config.Kind)
 	}
 	meta, ok := doc["metadata"].(map[string]any)
 	if !ok {
@@ -111,13 +121,16 @@ func targetOf(s *operator.Settings, d *Downstream, upstream *unstructured.Unstru
 		return operator.Ref{}, redact.Errorf("metadata.name is not set: a %s needs a name", d.Config.Kind)
 	}
 	if problems := NameProblems(d.GVK().GroupKind(), name); len(problems) > 0 {
-		return operator.Ref{}, redact.Errorf("metadata.name %q is not a valid name for a %s: %s", name, d.Config.Kind, strings.Join(problems, "; "))
+		return operator.Ref{}, redact.Errorf("metadata.name %q is not a valid name for a %s: %s", name, d.Config.Kind,
+			strings.Join(problems, "; "))
 	}
 	return operator.Ref{Namespace: namespace, Name: name}, nil
 }
 
 // namespaceOf decides where the downstream is: an upstream chooses only among the namespaces that the config allows.
-func namespaceOf(s *operator.Settings, d *Downstream, upstream *unstructured.Unstructured, meta map[string]any) (string, error) {
+func namespaceOf(
+	s *operator.Settings, d *Downstream, upstream *unstructured.Unstructured, meta map[string]any,
+) (string, error) {
 	asked, _ := meta["namespace"].(string)
 	if !d.Kind.Namespaced {
 		if asked != "" {
@@ -132,13 +145,18 @@ func namespaceOf(s *operator.Settings, d *Downstream, upstream *unstructured.Uns
 	}
 	switch {
 	case asked == "":
-		return "", redact.Errorf("metadata.namespace is missing: the upstream is cluster-scoped, so the template must set the namespace of the %s", d.Config.Kind)
+		return "", redact.Errorf(
+			"metadata.namespace is missing: the upstream is cluster-scoped, so the template must set the namespace of the %s",
+			d.Config.Kind)
 	case allowed.From == config.NamespacesList && !slices.Contains(allowed.Names, asked):
-		return "", redact.Errorf("namespace %q is not allowed: targetNamespaces lists %s", asked, strings.Join(allowed.Names, ", "))
+		return "", redact.Errorf("namespace %q is not allowed: targetNamespaces lists %s", asked,
+			strings.Join(allowed.Names, ", "))
 	case allowed.From == config.NamespacesSame && upstream.GetNamespace() != "" && asked != own:
-		return "", redact.Errorf("namespace %q is not allowed: targetNamespaces is Same, and the upstream is in %q", asked, own)
+		return "", redact.Errorf("namespace %q is not allowed: targetNamespaces is Same, and the upstream is in %q", asked,
+			own)
 	case allowed.From == config.NamespacesSame && asked != own:
-		return "", redact.Errorf("namespace %q is not allowed: targetNamespaces is Same and the upstream is cluster-scoped: list the namespaces, or set Any", asked)
+		return "", redact.Errorf("namespace %q is not allowed: targetNamespaces is Same and the upstream is "+
+			"cluster-scoped: list the namespaces, or set Any", asked)
 	}
 	if problems := utilvalidation.IsDNS1123Label(asked); len(problems) > 0 {
 		return "", redact.Errorf("metadata.namespace %q: %s", asked, strings.Join(problems, "; "))
@@ -183,7 +201,9 @@ func addConventions(d *Downstream, data program.Data, doc map[string]any) error 
 //
 // in are the inputs that w was made with. Such a field is sent with its live value while our entry alone owns it
 // (leaving it out would reset it) and left out once another manager owns it.
-func (r *Renderer) Document(w *operator.Desired, k int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) (map[string]any, error) {
+func (r *Renderer) Document(
+	w *operator.Desired, k int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live,
+) (map[string]any, error) {
 	d, doc := r.Downstreams[w.Objects[k].Downstream], w.Objects[k].Document
 	if doc == nil {
 		var err error

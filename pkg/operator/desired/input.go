@@ -77,7 +77,8 @@ func (s *InputSource) Shows(u *unstructured.Unstructured) bool {
 	selector, err := s.Selects()
 	names := s.Config.List.Namespaces
 	return err == nil && selector.Matches(labels.Set(u.GetLabels())) &&
-		(len(names) == 0 || slices.Contains(s.Config.List.Namespaces, config.AllNamespaces) || slices.Contains(names, u.GetNamespace()))
+		(len(names) == 0 || slices.Contains(s.Config.List.Namespaces, config.AllNamespaces) ||
+			slices.Contains(names, u.GetNamespace()))
 }
 
 // HasRows reports whether the input is read from a database.

@@ -68,7 +68,9 @@ func tooMany(r *Renderer, all []itemList) (list []string) {
 }
 
 // ItemAt is the item of object k, which is evaluated again if it was forgotten. It is nil where there are no items.
-func (r *Renderer) ItemAt(w *operator.Desired, k int, vars rules.Vars, in Inputs, budget *rules.Budget) (item any, err error) {
+func (r *Renderer) ItemAt(
+	w *operator.Desired, k int, vars rules.Vars, in Inputs, budget *rules.Budget,
+) (item any, err error) {
 	o := &w.Objects[k]
 	d := r.Downstreams[o.Downstream]
 	if d.Items == nil || !o.Wanted {

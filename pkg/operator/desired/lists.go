@@ -72,7 +72,8 @@ func Members[O ListObject](ctx context.Context, s *InputSource, l *Listing, obje
 		}
 	}
 	if most := *s.Config.List.MaxItems; len(members) > most {
-		return nil, &operator.WaitingError{Message: fmt.Sprintf("input %s: the list has %d objects, more than list.maxItems: %d: select fewer, or raise it",
+		return nil, &operator.WaitingError{Message: fmt.Sprintf(
+			"input %s: the list has %d objects, more than list.maxItems: %d: select fewer, or raise it",
 			s.Name, len(members), most)}
 	}
 	compare := cmp.Compare[string]

@@ -30,7 +30,8 @@ var AllowedMetadata = []string{"annotations", "labels", "name", "namespace"}
 func checkMetadata(meta map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(meta)) {
 		if !slices.Contains(AllowedMetadata, key) {
-			return redact.Errorf("metadata.%v is set: a template may set %s there and nothing else", key, strings.Join(AllowedMetadata, ", "))
+			return redact.Errorf("metadata.%v is set: a template may set %s there and nothing else", key,
+				strings.Join(AllowedMetadata, ", "))
 		}
 	}
 	for _, key := range []string{"name", "namespace"} {

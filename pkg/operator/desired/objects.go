@@ -13,7 +13,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-func (r *Renderer) desiredObject(d *Downstream, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget) operator.DesiredObject {
+func (r *Renderer) desiredObject(
+	d *Downstream, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget,
+) operator.DesiredObject {
 	if err := in.problem(d.WhenInputs); err != nil {
 		return operator.DesiredObject{Err: err}
 	}
@@ -23,7 +25,8 @@ func (r *Renderer) desiredObject(d *Downstream, upstream *unstructured.Unstructu
 		}
 		wanted, err := d.When.Eval(vars, budget)
 		if err != nil {
-			return operator.DesiredObject{Err: d.lacksField(redact.Hide(d.HidesValues, redact.Errorf("evaluating when: %w", err)))}
+			return operator.DesiredObject{Err: d.lacksField(redact.Hide(d.HidesValues,
+				redact.Errorf("evaluating when: %w", err)))}
 		}
 		if wanted != true {
 			return operator.DesiredObject{}

@@ -14,7 +14,8 @@ import (
 
 // VarsOf are what expressions can read.
 func (r *Renderer) VarsOf(upstream *unstructured.Unstructured, in Inputs) rules.Vars {
-	vars := rules.Vars{Self: upstream.Object, Params: r.Params, Inputs: in.objects, Downstreams: in.downstreams, Values: in.values}
+	vars := rules.Vars{Self: upstream.Object, Params: r.Params, Inputs: in.objects,
+		Downstreams: in.downstreams, Values: in.values}
 	if vars.Values == nil && len(r.Variables) > 0 {
 		vars.Values = rules.NewValues()
 	}

@@ -53,11 +53,13 @@ func (r *Renderer) siblingsOf(
 		for _, o := range objectsOf(i) {
 			switch {
 			case o.Err != nil:
-				return nil, &operator.WaitingError{Message: fmt.Sprintf("downstream %s, which it reads, is not known: %s", other.Name, redact.Hide(other.HidesValues, o.Err))}
+				return nil, &operator.WaitingError{Message: fmt.Sprintf("downstream %s, which it reads, is not known: %s",
+					other.Name, redact.Hide(other.HidesValues, o.Err))}
 			case !o.Wanted && other.Several():
 				continue
 			case !o.Wanted:
-				return nil, &operator.WaitingError{Message: fmt.Sprintf("downstream %s, which it reads, is not wanted, since its when is false: give both the same when",
+				return nil, &operator.WaitingError{Message: fmt.Sprintf(
+					"downstream %s, which it reads, is not wanted, since its when is false: give both the same when",
 					other.Name)}
 			}
 			var shown map[string]any
@@ -77,7 +79,8 @@ func (r *Renderer) siblingsOf(
 			if more := n - operator.NamesShown; more > 0 {
 				missing = append(missing[:operator.NamesShown], fmt.Sprintf("%d more", more))
 			}
-			return nil, &operator.WaitingError{Message: fmt.Sprintf("downstream %s, which it reads, is missing: %s", other.Name, strings.Join(missing, ", "))}
+			return nil, &operator.WaitingError{Message: fmt.Sprintf("downstream %s, which it reads, is missing: %s", other.Name,
+				strings.Join(missing, ", "))}
 		}
 		if other.Several() {
 			found[other.Name] = several
@@ -87,7 +90,9 @@ func (r *Renderer) siblingsOf(
 }
 
 // withSiblings returns in with what a downstream reads of others.
-func (r *Renderer) withSiblings(d *Downstream, objectsOf func(int) []operator.DesiredObject, in Inputs, note func(operator.SiblingRead)) (Inputs, error) {
+func (r *Renderer) withSiblings(
+	d *Downstream, objectsOf func(int) []operator.DesiredObject, in Inputs, note func(operator.SiblingRead),
+) (Inputs, error) {
 	if len(d.Siblings) == 0 {
 		return in, nil
 	}

@@ -70,7 +70,8 @@ func ChangeOf(d *operator.Downstream, w *operator.DesiredObject, live *drift.Liv
 	ours, others := without(live.Secret.Keys, w.Secret.Keys), without(live.Secret.Others, w.Secret.Keys)
 	doc, keys := splitHash(live.Hash)
 	if keys == "" {
-		if wanted, _ := splitHash(w.Hash); doc == wanted { // only generated has changed, so nothing else can have given what is dropped
+		// only generated has changed, so nothing else can have given what is dropped
+		if wanted, _ := splitHash(w.Hash); doc == wanted {
 			return Change{Known: true, Dropped: ours, Added: lacking}
 		}
 		return Change{}

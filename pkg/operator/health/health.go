@@ -24,7 +24,9 @@ type Checks struct {
 }
 
 // Health returns a function that evaluates the rules about readiness for the live object of one that is desired.
-func (c *Checks) Health(upstream *unstructured.Unstructured, w *operator.Desired, inputs func() desired.Inputs) func(k int, live *drift.Live) status.Fact {
+func (c *Checks) Health(
+	upstream *unstructured.Unstructured, w *operator.Desired, inputs func() desired.Inputs,
+) func(k int, live *drift.Live) status.Fact {
 	return func(k int, live *drift.Live) status.Fact {
 		in := inputs()
 		vars, budget := c.VarsOf(upstream, in), rules.NewBudget(context.Background())
@@ -33,7 +35,9 @@ func (c *Checks) Health(upstream *unstructured.Unstructured, w *operator.Desired
 }
 
 // objectHealth says how object k is doing.
-func (c *Checks) objectHealth(w *operator.Desired, k int, live *drift.Live, in desired.Inputs, vars rules.Vars, budget *rules.Budget) status.Fact {
+func (c *Checks) objectHealth(
+	w *operator.Desired, k int, live *drift.Live, in desired.Inputs, vars rules.Vars, budget *rules.Budget,
+) status.Fact {
 	i := w.Objects[k].Downstream
 	if c.Rules[i].ReadsItem {
 		vars.Item, _ = c.ItemAt(w, k, vars, in, budget)
@@ -48,13 +52,16 @@ func healthOf(d *operator.Downstream, r *Rules, live *drift.Live, vars rules.Var
 	f := healthInTime(d, r, live, vars, budget)
 	if budget.Expired() {
 		f.Ready, f.Failed, f.Progressing = false, false, true
-		f.Reason, f.Message = status.ReasonProgressing, "whether it is ready takes too long to find out, and is tried again: make the expressions look at less"
+		f.Reason, f.Message = status.ReasonProgressing,
+			"whether it is ready takes too long to find out, and is tried again: make the expressions look at less"
 	}
 	return f
 }
 
 // healthInTime asks kstatus first, which compares generations, and then the config's own rules.
-func healthInTime(d *operator.Downstream, r *Rules, live *drift.Live, vars rules.Vars, budget *rules.Budget) status.Fact {
+func healthInTime(
+	d *operator.Downstream, r *Rules, live *drift.Live, vars rules.Vars, budget *rules.Budget,
+) status.Fact {
 	f := status.Fact{Name: d.Name, Message: statusMessage(d, live)}
 	if failed, message := firstTrue(r.Failed, vars, budget); failed {
 		f.Failed, f.Reason, f.Message = true, status.ReasonFailed, r.message(message, vars, budget)
@@ -104,7 +111,9 @@ func statusMessage(d *operator.Downstream, live *drift.Live) string {
 }
 
 // BeforeProgress returns a function that evaluates doneWhen and failedWhen, which may read inputs.
-func (c *Checks) BeforeProgress(upstream *unstructured.Unstructured, in desired.Inputs) func(live *drift.Live) operator.Progress {
+func (c *Checks) BeforeProgress(
+	upstream *unstructured.Unstructured, in desired.Inputs,
+) func(live *drift.Live) operator.Progress {
 	return func(live *drift.Live) operator.Progress {
 		vars, budget := c.VarsOf(upstream, in), rules.NewBudget(context.Background())
 		vars.Downstream = live.Kept
@@ -112,7 +121,8 @@ func (c *Checks) BeforeProgress(upstream *unstructured.Unstructured, in desired.
 			return operator.Progress{Failed: true}
 		}
 		done, err := c.Before.Done.Eval(vars, budget)
-		return operator.Progress{Done: done == true, TookTooLong: budget.Expired(), Err: redact.Hide(c.Before.HidesValues, err)}
+		return operator.Progress{Done: done == true, TookTooLong: budget.Expired(),
+			Err: redact.Hide(c.Before.HidesValues, err)}
 	}
 }
 
@@ -128,7 +138,10 @@ type UnmetRule struct {
 
 // UnmetRules lists every rule that keeps live, which is object k of a desired state, from being ready. Conditions name
 // the first alone. in are the inputs of the desired state.
-func (c *Checks) UnmetRules(ctx context.Context, w *operator.Desired, k int, upstream *unstructured.Unstructured, in desired.Inputs, live *drift.Live) []UnmetRule {
+func (c *Checks) UnmetRules(
+	ctx context.Context, w *operator.Desired, k int, upstream *unstructured.Unstructured,
+	in desired.Inputs, live *drift.Live,
+) []UnmetRule {
 	i, budget, vars := w.Objects[k].Downstream, rules.NewBudget(ctx), c.VarsOf(upstream, in)
 	rule := c.Rules[i]
 	vars.Downstream = live.Kept

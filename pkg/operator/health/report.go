@@ -46,7 +46,8 @@ func (c *Checks) liveByName(results []operator.Result) map[string]any {
 // several objects. in are the inputs that w was made with; unrecorded is Input.Unrecorded; now is the transition time
 // of conditions that change.
 func (c *Checks) Report(
-	ctx context.Context, upstream *unstructured.Unstructured, in desired.Inputs, w *operator.Desired, results []operator.Result, left []operator.Outcome,
+	ctx context.Context, upstream *unstructured.Unstructured, in desired.Inputs, w *operator.Desired,
+	results []operator.Result, left []operator.Outcome,
 	unrecorded []status.Recorded, now metav1.Time,
 ) report.Report {
 	budget, vars := rules.NewBudget(ctx), c.VarsOf(upstream, in)

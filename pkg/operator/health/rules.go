@@ -41,7 +41,8 @@ func unseenBy(d *operator.Downstream, r *Rules, live *drift.Live) string {
 	case d.Config.Ready.ObservedGeneration == config.ObservedRequired:
 		return "its controller has not seen it yet: status.observedGeneration is not set"
 	case !live.StatusWritten:
-		return "its controller has not seen it yet: it has no status. If it never has one, set ready.observedGeneration: Optional"
+		return "its controller has not seen it yet: it has no status. If it never has one, set ready.observedGeneration: " +
+			"Optional"
 	}
 	return ""
 }

@@ -30,7 +30,8 @@ func chainHints(list []compile.Compiled, c compile.Compiled) (hints []config.Err
 			key := selectedMark(by.selector, other.Pipeline.Config.Conventions.Labels)
 			if key != "" && other.Pipeline != c.Pipeline && slices.ContainsFunc(other.Pipeline.Config.Downstreams, makes) {
 				hints = append(hints, *c.File.Errorf(by.at, "select by a label of the template",
-					"%s is among conventions.labels of operator %s: a %s that it keeps or releases loses that label, and then what was made here for it is deleted",
+					"%s is among conventions.labels of operator %s: a %s that it keeps or releases loses that label, and then what "+
+						"was made here for it is deleted",
 					key, other.Pipeline.Name, by.kind.Kind))
 			}
 		}

@@ -34,7 +34,8 @@ func Of(list []compile.Compiled) map[*compile.Pipeline][]config.Error {
 		if found := slices.Concat(generatedHints(c), recordHints(c), chainHints(list, c)); len(found) > 0 {
 			hints[c.Pipeline] = append(hints[c.Pipeline], found...)
 		}
-		if slices.Contains(done, c.Pipeline) || c.Pipeline.Upstream.Schema == nil || kinds.IsBuiltin(c.Pipeline.Upstream.GVK.GroupKind()) {
+		if slices.Contains(done, c.Pipeline) || c.Pipeline.Upstream.Schema == nil ||
+			kinds.IsBuiltin(c.Pipeline.Upstream.GVK.GroupKind()) {
 			continue
 		}
 		var watchers []compile.Compiled
@@ -43,7 +44,9 @@ func Of(list []compile.Compiled) map[*compile.Pipeline][]config.Error {
 				watchers, done = append(watchers, other), append(done, other.Pipeline)
 			}
 		}
-		if slices.ContainsFunc(watchers, func(w compile.Compiled) bool { return w.File.SpecSchema() != nil || w.Pipeline.StatusEnabled() }) {
+		if slices.ContainsFunc(watchers, func(w compile.Compiled) bool {
+			return w.File.SpecSchema() != nil || w.Pipeline.StatusEnabled()
+		}) {
 			lint(watchers, inputReads(list, c.Pipeline.Upstream.GVK.GroupKind()), hints)
 		}
 	}
@@ -83,7 +86,8 @@ func lint(watchers []compile.Compiled, elsewhere []check.Read, hints map[*compil
 		at = "watch.schema"
 	}
 	if unread := l.without(l.unread(watchers, elsewhere)); len(unread) > 0 {
-		hints[by.Pipeline] = append(hints[by.Pipeline], *by.File.Errorf(at, "remove what nothing needs, or add it to watch.acknowledged",
+		hints[by.Pipeline] = append(hints[by.Pipeline], *by.File.Errorf(at,
+			"remove what nothing needs, or add it to watch.acknowledged",
 			"nothing in the config reads %s", listed(unread)))
 	}
 	for _, w := range watchers {
@@ -94,7 +98,8 @@ func lint(watchers []compile.Compiled, elsewhere []check.Read, hints map[*compil
 			}
 			if fields := l.without(group.fields); len(fields) >= smallestGroup {
 				hints[w.Pipeline] = append(hints[w.Pipeline], *w.File.Errorf(at,
-					"if this is a concern of its own, give it a kind and a config of its own; else add the fields to watch.acknowledged",
+					"if this is a concern of its own, give it a kind and a config of its own; else add the fields to "+
+						"watch.acknowledged",
 					"only downstream %s reads %s, and it reads nothing of what the others read", name, listed(fields)))
 			}
 		}
@@ -157,7 +162,9 @@ func (l *linter) needless() []needless {
 			continue
 		}
 		problem := "there is nothing to acknowledge about %s"
-		if !slices.ContainsFunc(l.fields, func(f []string) bool { return len(a.path) <= len(f) && slices.Equal(a.path, f[:len(a.path)]) }) {
+		if !slices.ContainsFunc(l.fields, func(f []string) bool {
+			return len(a.path) <= len(f) && slices.Equal(a.path, f[:len(a.path)])
+		}) {
 			problem = l.kind + " has no field %s"
 		}
 		all = append(all, needless{a.Compiled, *a.File.Errorf(a.at, "remove it", problem, dotted(a.path))})

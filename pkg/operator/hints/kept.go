@@ -18,7 +18,8 @@ func generatedHints(c compile.Compiled) (hints []config.Error) {
 	for i, d := range c.Pipeline.Downstreams {
 		if len(d.Config.Generated) > 0 && d.Config.DeletionPolicy == config.DeletionDelete && !c.File.GivesDeletionPolicy(i) {
 			hints = append(hints, *c.File.Errorf(fmt.Sprintf("downstreams[%d].generated", i),
-				"to keep the Secret, set deletionPolicy: Orphan, and adoptionPolicy: IfUnowned to take it over again; to confirm that it goes, set deletionPolicy: Delete",
+				"to keep the Secret, set deletionPolicy: Orphan, and adoptionPolicy: IfUnowned to take it over again; to "+
+					"confirm that it goes, set deletionPolicy: Delete",
 				"the values are lost when the upstream is deleted, and data of %s may be kept that needs them", named))
 		}
 	}
@@ -42,8 +43,10 @@ func recordHints(c compile.Compiled) []config.Error {
 		"nothing records which objects exist: if conventions and names change, they may be made anew or left behind"
 	switch p := c.Pipeline; {
 	case (!p.StatusEnabled() || p.HasRows()) && p.NameKey() == "":
-		at, fix, lacks = "conventions", "name an annotation for it, such as conventions.downstreamName: {annotation: DOMAIN/downstream}",
-			"nothing says of which downstream an object is: if one is renamed or removed from the config, its objects may count as another one's"
+		at, fix, lacks = "conventions",
+			"name an annotation for it, such as conventions.downstreamName: {annotation: DOMAIN/downstream}",
+			"nothing says of which downstream an object is: if one is renamed or removed from the config, its objects may "+
+				"count as another one's"
 	case !p.StatusEnabled(), p.HasRows(), p.Config.Status.Downstreams != "":
 		return nil
 	}

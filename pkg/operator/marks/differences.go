@@ -14,7 +14,9 @@ import (
 // WouldChange says which fields an apply of downstream i's document would change, and who wrote them last, for
 // Verdict.Differences. Those that the document does not have are listed apart: many are defaults that stay as they are.
 // owner is the upstream's uid; taken is live as it is once the fields of former managers are ours.
-func WouldChange(s *operator.Settings, owner types.UID, i int, doc map[string]any, live, taken *unstructured.Unstructured) string {
+func WouldChange(
+	s *operator.Settings, owner types.UID, i int, doc map[string]any, live, taken *unstructured.Unstructured,
+) string {
 	view := &s.Downstreams[i].View
 	list := drift.Changed(doc, taken, view)
 	nameWriters(list, drift.Changed(doc, live, view))
@@ -31,7 +33,8 @@ func WouldChange(s *operator.Settings, owner types.UID, i int, doc map[string]an
 		parts = append(parts, "would change "+drift.Explain(changed, s.Config.Conventions.FieldManager))
 	}
 	if len(left) > 0 { // only a dry run could show what of this has a default
-		parts = append(parts, "would remove, or reset to the API server's defaults, "+drift.Explain(left, s.Config.Conventions.FieldManager))
+		parts = append(parts, "would remove, or reset to the API server's defaults, "+drift.Explain(left,
+			s.Config.Conventions.FieldManager))
 	}
 	if len(parts) == 0 {
 		return "only our marks would change"

@@ -55,7 +55,9 @@ func HasFinalizer(s *operator.Settings, upstream *unstructured.Unstructured) boo
 // HasManager reports whether the API server records a write of this operator to an object.
 func HasManager(s *operator.Settings, obj *unstructured.Unstructured) bool {
 	managers := s.Config.Conventions.FieldManagers()
-	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return slices.Contains(managers, e.Manager) })
+	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return slices.Contains(managers, e.Manager)
+	})
 }
 
 // HasPreviousFinalizer reports whether it has the one of conventions.previous.

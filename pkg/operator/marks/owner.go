@@ -109,7 +109,8 @@ func EarlierMark(live *drift.Live, kind string) string {
 // owner, or with --cascade=orphan.
 func HasLostOwner(live *drift.Live) bool {
 	applied := func(ref drift.OwnerRef) bool { return ref.Applied || ref.Controller }
-	return live.Managed && live.Hash != "" && live.OwnerMark == "" && !IsBeforeObject(live) && !slices.ContainsFunc(live.Owners, applied)
+	return live.Managed && live.Hash != "" && live.OwnerMark == "" && !IsBeforeObject(live) &&
+		!slices.ContainsFunc(live.Owners, applied)
 }
 
 // LostOwner says, in words that follow the object's name, what HasLostOwner finds, and what keeps the object.

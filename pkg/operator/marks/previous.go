@@ -28,7 +28,8 @@ func PreviousOf(conv *config.Conventions) drift.Previous {
 			out.Hash = key
 		}
 	}
-	if o := previous.Owner; o != nil && o.Annotation != conv.Owner.Annotation && !isCurrentKey(conv, drift.Key{Annotation: o.Annotation}) {
+	if o := previous.Owner; o != nil && o.Annotation != conv.Owner.Annotation &&
+		!isCurrentKey(conv, drift.Key{Annotation: o.Annotation}) {
 		out.OwnerAnnotation = o.Annotation
 	}
 	return out
@@ -92,7 +93,8 @@ func HasHash(s *operator.Settings, u *unstructured.Unstructured) bool {
 }
 
 func hasKey(u *unstructured.Unstructured, key drift.Key) bool {
-	return key.Annotation != "" && u.GetAnnotations()[key.Annotation] != "" || key.Label != "" && u.GetLabels()[key.Label] != ""
+	return key.Annotation != "" && u.GetAnnotations()[key.Annotation] != "" || key.Label != "" &&
+		u.GetLabels()[key.Label] != ""
 }
 
 // WithCurrentMarks returns what to apply to an object with updatePolicy CreateOnly so that it has the current marks

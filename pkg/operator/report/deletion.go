@@ -77,7 +77,8 @@ func deletionFacts(s *operator.Settings, d operator.Decision, failed map[int]*op
 		}
 	}
 	if h := d.Before; h != nil && h.State != operator.StateBeforeFinished && len(facts) > 0 {
-		facts = append(facts, status.Fact{Name: operator.BeforeName, Progressing: true, Reason: status.ReasonDeleting, Message: h.Message})
+		facts = append(facts, status.Fact{Name: operator.BeforeName, Progressing: true,
+			Reason: status.ReasonDeleting, Message: h.Message})
 	}
 	return facts
 }

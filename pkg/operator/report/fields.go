@@ -42,7 +42,9 @@ func currentValue(upstream *unstructured.Unstructured, path fieldpath.Path) fiel
 }
 
 // setFields puts the values of status.fields into a status, but for refused ones.
-func setFields(s *operator.Settings, content map[string]any, upstream *unstructured.Unstructured, d *draft, refused RefusedFields) {
+func setFields(
+	s *operator.Settings, content map[string]any, upstream *unstructured.Unstructured, d *draft, refused RefusedFields,
+) {
 	for i, path := range s.StatusFields {
 		v, stands := d.fields[i], currentValue(upstream, path)
 		switch _, left := refused.by[i]; {

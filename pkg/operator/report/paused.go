@@ -13,7 +13,9 @@ import (
 // pause has the status of a paused upstream say so beside what else it says. It returns the conditions of one that was
 // edited after its status was written: nobody acts on that generation, so they still speak of the one before, as
 // summary then does. nil means that the conditions follow from the downstreams.
-func pause(s *operator.Settings, summary *status.Summary, upstream *unstructured.Unstructured) (frozen []metav1.Condition) {
+func pause(
+	s *operator.Settings, summary *status.Summary, upstream *unstructured.Unstructured,
+) (frozen []metav1.Condition) {
 	if !s.Paused(upstream) {
 		return nil
 	}
@@ -32,7 +34,9 @@ func pauseText(s *operator.Settings) string {
 const guardText = "held: guard waits for a confirmation, see the event GuardWaiting of the operator or corollary plan"
 
 // Held computes the status of an upstream for which guard holds what would be done: as it was, and that it is held.
-func Held(s *operator.Settings, upstream *unstructured.Unstructured, unrecorded []status.Recorded, now metav1.Time) Report {
+func Held(
+	s *operator.Settings, upstream *unstructured.Unstructured, unrecorded []status.Recorded, now metav1.Time,
+) Report {
 	summary := summary(s, upstream)
 	summary.Held = guardText
 	frozen := freeze(s, &summary, upstream)
@@ -48,7 +52,9 @@ func Held(s *operator.Settings, upstream *unstructured.Unstructured, unrecorded 
 }
 
 // freeze returns the conditions of the upstream's last status, for a summary that says why nobody acts.
-func freeze(s *operator.Settings, summary *status.Summary, upstream *unstructured.Unstructured) (frozen []metav1.Condition) {
+func freeze(
+	s *operator.Settings, summary *status.Summary, upstream *unstructured.Unstructured,
+) (frozen []metav1.Condition) {
 	list, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
 	for _, item := range list {
 		c, _ := item.(map[string]any)

@@ -15,11 +15,16 @@ import (
 )
 
 // WithBeforeRecord is an upstream whose status has that record of deletion.before.
-func WithBeforeRecord(s *operator.Settings, upstream *unstructured.Unstructured, r status.Recorded) *unstructured.Unstructured {
+func WithBeforeRecord(
+	s *operator.Settings, upstream *unstructured.Unstructured, r status.Recorded,
+) *unstructured.Unstructured {
 	upstream = upstream.DeepCopy()
 	have, _ := fieldpath.Get(upstream.Object, s.DownstreamsPath)
-	list := slices.DeleteFunc(status.RecordedFrom(have), func(old status.Recorded) bool { return old.Name == operator.BeforeName })
-	_ = fieldpath.Set(upstream.Object, s.DownstreamsPath, status.RecordedList(append(list, r))) // the loader lets only maps stand on the way
+	list := slices.DeleteFunc(status.RecordedFrom(have), func(old status.Recorded) bool {
+		return old.Name == operator.BeforeName
+	})
+	// the loader lets only maps stand on the way
+	_ = fieldpath.Set(upstream.Object, s.DownstreamsPath, status.RecordedList(append(list, r)))
 	return upstream
 }
 
@@ -95,14 +100,17 @@ func recordLeftover(s *operator.Settings, recorded []status.Recorded, o operator
 	d := s.Downstreams[o.Downstream]
 	r := s.RecordAt(d, o.Target, o.UID, o.Live.Hash, string(o.State))
 	r.Guessed = o.Guessed
-	r.Replaced = !o.Guessed && !d.Several() && slices.ContainsFunc(recorded, func(have status.Recorded) bool { return have.Name == d.Name && !have.Guessed })
+	r.Replaced = !o.Guessed && !d.Several() && slices.ContainsFunc(recorded, func(have status.Recorded) bool {
+		return have.Name == d.Name && !have.Guessed
+	})
 	return r
 }
 
 // recordUnknown adds what was recorded of downstreams with several objects while it is not known which objects are
 // desired.
 func recordUnknown(
-	s *operator.Settings, recorded []status.Recorded, w *operator.Desired, results []operator.Result, before []status.Recorded,
+	s *operator.Settings, recorded []status.Recorded, w *operator.Desired,
+	results []operator.Result, before []status.Recorded,
 ) []status.Recorded {
 	for _, d := range s.Downstreams {
 		if !d.Several() || !w.Unknown(d.Index) {
@@ -111,7 +119,8 @@ func recordUnknown(
 		objects := w.Of(d.Index)
 		state := results[w.First(d.Index)+len(objects)-1].Outcome.State // those that are not known come last
 		for _, r := range before {
-			if r.Name == d.Name && !operator.IsRecordedAt(recorded, d.Name, operator.Ref{Namespace: r.Namespace, Name: r.ObjectName}) {
+			if r.Name == d.Name && !operator.IsRecordedAt(recorded, d.Name,
+				operator.Ref{Namespace: r.Namespace, Name: r.ObjectName}) {
 				if !r.Done() {
 					r.State = string(state)
 				}
@@ -135,7 +144,8 @@ func isAwaitedPlace(s *operator.Settings, w *operator.Desired, left operator.Out
 // never taken for what one of them has left behind. Where the config has the name with another kind, which a list may
 // have as its key, the name gets the kind; one that was not recorded yet gets its own name, too, where that is not
 // enough.
-func keepForgotten(s *operator.Settings, recorded []status.Recorded, upstream *unstructured.Unstructured, unrecorded []status.Recorded,
+func keepForgotten(s *operator.Settings, recorded []status.Recorded, upstream *unstructured.Unstructured,
+	unrecorded []status.Recorded,
 ) []status.Recorded {
 	all := recorded
 	known := s.Forgotten(upstream)

@@ -40,10 +40,13 @@ type refusal struct {
 }
 
 // wrongAlone are the causes that no other value can take away.
-var wrongAlone = []metav1.CauseType{metav1.CauseTypeFieldValueNotSupported, metav1.CauseTypeTooLong, metav1.CauseTypeTooMany}
+var wrongAlone = []metav1.CauseType{metav1.CauseTypeFieldValueNotSupported,
+	metav1.CauseTypeTooLong, metav1.CauseTypeTooMany}
 
 // WithoutRefused returns a report without the values that were refused before, as far as these are the same now.
-func WithoutRefused(s *operator.Settings, report Report, upstream *unstructured.Unstructured, before RefusedFields) Report {
+func WithoutRefused(
+	s *operator.Settings, report Report, upstream *unstructured.Unstructured, before RefusedFields,
+) Report {
 	if report.draft == nil || !Any(before) {
 		return report
 	}

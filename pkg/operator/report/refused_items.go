@@ -81,7 +81,9 @@ func indexAfter(path, list string) int {
 
 // refuseItems takes in which items are refused, besides those that were before; all: each that is not is, for that
 // reason. It reports whether that is anything new.
-func refuseItems(s *operator.Settings, d *draft, next *RefusedFields, named map[string]refusal, all bool, reason string) (news bool) {
+func refuseItems(
+	s *operator.Settings, d *draft, next *RefusedFields, named map[string]refusal, all bool, reason string,
+) (news bool) {
 	before := next.items
 	next.items = maps.Clone(before)
 	if next.items == nil {
@@ -101,7 +103,9 @@ func refuseItems(s *operator.Settings, d *draft, next *RefusedFields, named map[
 }
 
 // refusedItemOf is the digest of what may be wrong with an item.
-func refusedItemOf(s *operator.Settings, d *draft, upstream *unstructured.Unstructured, name string, alone bool) canonical.Sum {
+func refusedItemOf(
+	s *operator.Settings, d *draft, upstream *unstructured.Unstructured, name string, alone bool,
+) canonical.Sum {
 	i := slices.IndexFunc(d.recorded, func(r status.Recorded) bool { return s.KeyOf(r) == name })
 	switch {
 	case i < 0:
@@ -128,7 +132,9 @@ func withoutRefusedItems(
 			kept = append(kept, r)
 			continue
 		}
-		if i := slices.IndexFunc(standing, func(have status.Recorded) bool { return s.KeyOf(have) == s.KeyOf(r) }); i >= 0 && !item.out {
+		if i := slices.IndexFunc(standing, func(have status.Recorded) bool {
+			return s.KeyOf(have) == s.KeyOf(r)
+		}); i >= 0 && !item.out {
 			kept = append(kept, standing[i])
 		}
 	}

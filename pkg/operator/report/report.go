@@ -227,7 +227,8 @@ func fill(s *operator.Settings, report *Report, upstream *unstructured.Unstructu
 	summary := d.summary
 	summary.Refused = refusalText(s, d, refused)
 	report.observed = summary.Generation
-	report.Refused, report.Verdict, report.Conditions = refused, summary.Verdict(), append(status.Summarize(summary), d.more...)
+	report.Refused, report.Verdict, report.Conditions = refused, summary.Verdict(),
+		append(status.Summarize(summary), d.more...)
 	if d.frozen != nil {
 		report.Conditions, report.Verdict = d.frozen, verdictIn(d.frozen, summary.Types.Ready)
 	}
@@ -237,7 +238,8 @@ func fill(s *operator.Settings, report *Report, upstream *unstructured.Unstructu
 	if s.Storable == nil {
 		return
 	}
-	content := statusOf(s, report, upstream, withoutRefusedItems(s, status.KeepBaselines(d.recorded, d.before), upstream, refused), d.now)
+	content := statusOf(s, report, upstream, withoutRefusedItems(s,
+		status.KeepBaselines(d.recorded, d.before), upstream, refused), d.now)
 	setFields(s, content, upstream, d, refused)
 	if store(s, report, upstream, content); report.Changed {
 		SetRecorded(s, content, withoutRefusedItems(s, d.recorded, upstream, refused))

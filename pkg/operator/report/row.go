@@ -19,7 +19,8 @@ type RowState struct {
 
 // Parameters are those of source.writeBack, beside the key.
 func (s RowState) Parameters() map[string]string {
-	return map[string]string{query.RowState: s.State, query.RowReady: s.Ready, query.RowReason: s.Reason, query.RowMessage: s.Message}
+	return map[string]string{query.RowState: s.State, query.RowReady: s.Ready, query.RowReason: s.Reason,
+		query.RowMessage: s.Message}
 }
 
 // The states of a row.

@@ -37,7 +37,8 @@ func Unselected(
 		}
 	}
 	slices.Sort(messages[1:])
-	ready := metav1.Condition{Type: s.Config.Status.Conditions.Ready, Status: metav1.ConditionFalse, Reason: status.ReasonNotSelected,
+	ready := metav1.Condition{Type: s.Config.Status.Conditions.Ready, Status: metav1.ConditionFalse,
+		Reason:  status.ReasonNotSelected,
 		Message: strings.Join(messages, "; "), ObservedGeneration: observedGeneration(s, upstream)}
 	report.Conditions = []metav1.Condition{ready}
 	if t := s.Config.Status.Conditions.Reconciling; t != "" && len(out.Leftovers) > 0 {
@@ -112,5 +113,6 @@ func SaysItIsKept(s *operator.Settings, upstream *unstructured.Unstructured) boo
 		return false
 	}
 	reason := readyReason(s, upstream)
-	return reason != "" && reason != status.ReasonNotSelected && reason != status.ReasonLeftover || len(s.Recorded(upstream)) > 0
+	return reason != "" && reason != status.ReasonNotSelected && reason != status.ReasonLeftover ||
+		len(s.Recorded(upstream)) > 0
 }

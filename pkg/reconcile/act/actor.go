@@ -53,14 +53,16 @@ type action struct {
 }
 
 func (a *Actor) begin(o operator.Outcome) *action {
-	return &action{a, &Result{Outcome: o}, a.Settings.Downstreams[o.Downstream], Target(a.Settings, o.Downstream, o.Target),
+	return &action{a, &Result{Outcome: o}, a.Settings.Downstreams[o.Downstream],
+		Target(a.Settings, o.Downstream, o.Target),
 		&a.In.Desired.Objects[o.Object], a.Known(o.Object)}
 }
 
 // Target is the target of requests for an object of downstream i.
 func Target(s *operator.Settings, i int, ref operator.Ref) apply.Target {
 	d := s.Downstreams[i]
-	return apply.Target{GVR: d.Kind.GVR, Namespace: ref.Namespace, Name: ref.Name, Yields: d.OwnsFields() && !d.Config.Force}
+	return apply.Target{GVR: d.Kind.GVR, Namespace: ref.Namespace, Name: ref.Name,
+		Yields: d.OwnsFields() && !d.Config.Force}
 }
 
 // read reads the object of a uid. ErrGone: it does not exist any more.

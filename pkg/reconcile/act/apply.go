@@ -80,7 +80,8 @@ func (x *action) applied(ctx context.Context, resp *unstructured.Unstructured, d
 	}
 	x.Stored, x.Answer, x.Written, x.Applied = resp, live, x.want.Hash, &Applied{document: doc}
 	if live.Hash != x.want.Hash {
-		x.ChangedBy = new(fmt.Sprintf("admission changes %s, which holds the hash: exclude it from that webhook or policy", x.Settings.HashKey()))
+		x.ChangedBy = new(fmt.Sprintf("admission changes %s, which holds the hash: exclude it from that webhook or policy",
+			x.Settings.HashKey()))
 	}
 	if live.P != x.want.Sum {
 		x.Applied.Baseline, x.Applied.Rewritten = new(live.P), drift.Paths(drift.Changed(doc, resp, &x.d.View))
@@ -106,7 +107,8 @@ func (x *action) didApply(read, resp *unstructured.Unstructured) {
 		}
 	case x.Live != nil && x.Live.ResourceVersion == resp.GetResourceVersion():
 	case read != nil && drift.IsOwnChange(x.Changed, manager):
-		x.Did, x.ChangedBy, x.Message = events.EventUpdated, &by, "the names in conventions have changed, or the version of the upstream"
+		x.Did, x.ChangedBy, x.Message = events.EventUpdated, &by,
+			"the names in conventions have changed, or the version of the upstream"
 	case read != nil:
 		x.Did, x.ChangedBy = events.EventRepaired, new(drift.Explain(x.Changed, manager))
 	default:
@@ -117,7 +119,8 @@ func (x *action) didApply(read, resp *unstructured.Unstructured) {
 // readAhead reads the object before an apply if that is worth a request: to name who changed which fields, if events
 // are wanted or a writer keeps reverting us, and to notice fields that stay because another manager owns them too.
 func (x *action) readAhead(ctx context.Context) (*unstructured.Unstructured, error) {
-	explain := x.State == operator.StateRepair && (x.Settings.Config.Events != config.EventsNone || x.known.Contest.Get().Unsettled > 0)
+	explain := x.State == operator.StateRepair && (x.Settings.Config.Events != config.EventsNone ||
+		x.known.Contest.Get().Unsettled > 0)
 	shared := x.State == operator.StateUpdate && x.Live.CoOwned
 	if !explain && !shared {
 		return nil, nil

@@ -40,7 +40,8 @@ func (x *action) create(ctx context.Context) error {
 // marks may have been edited.
 func (x *action) resolveExisting(ctx context.Context, doc map[string]any) error {
 	rec := x.Settings.RecordedOf(x.Settings.Recorded(x.Upstream), x.want)
-	x.State, x.Action, x.Message = operator.StateRepair, operator.ActionApply, "it had lost labels that the watch selects by"
+	x.State, x.Action, x.Message = operator.StateRepair, operator.ActionApply,
+		"it had lost labels that the watch selects by"
 	if hash, ok := x.unreadHash(rec); ok {
 		if hash != x.want.Hash { // the labels are part of it
 			x.State, x.Message = operator.StateUpdate, decide.MessageChanged
@@ -51,7 +52,8 @@ func (x *action) resolveExisting(ctx context.Context, doc map[string]any) error 
 			x.didApply(nil, resp)
 			x.Stored, x.Answer, x.Written = resp, x.LiveOf(x.d, resp), x.want.Hash
 			return nil
-		case !errors.Is(err, apply.ErrReplaced) && !errors.Is(err, apply.ErrGone) && apply.Classify(err).Reason != apply.ReasonRejected:
+		case !errors.Is(err, apply.ErrReplaced) && !errors.Is(err, apply.ErrGone) &&
+			apply.Classify(err).Reason != apply.ReasonRejected:
 			return err // what is refused is read, and decided on
 		}
 	}
@@ -68,11 +70,13 @@ func (x *action) resolveExisting(ctx context.Context, doc map[string]any) error 
 // unreadHash is the hash of what was applied last to an object, if the status records as rec that it is where it is to
 // be, this process agrees, and an apply needs to know no more about it.
 func (x *action) unreadHash(rec *status.Recorded) (hash string, ok bool) {
-	if x.IsSharded || rec == nil || rec.UID == "" || rec.UID != x.known.UID || rec.Namespace != x.Target.Namespace || rec.ObjectName != x.Target.Name {
+	if x.IsSharded || rec == nil || rec.UID == "" || rec.UID != x.known.UID || rec.Namespace != x.Target.Namespace ||
+		rec.ObjectName != x.Target.Name {
 		return "", false
 	}
 	hash = cmp.Or(x.known.Contest.Get().Written, rec.Hash)
-	return hash, hash != "" && marks.IsOfFields(hash) == x.d.OwnsFields() && len(x.d.View.Initial) == 0 && x.d.Repairs() && len(x.d.View.TakeoverManagers()) == 0
+	return hash, hash != "" && marks.IsOfFields(hash) == x.d.OwnsFields() && len(x.d.View.Initial) == 0 &&
+		x.d.Repairs() && len(x.d.View.TakeoverManagers()) == 0
 }
 
 // mayHaveSucceeded reports whether a failed request may have been carried out nevertheless.

@@ -7,7 +7,8 @@ import (
 )
 
 var actions = map[operator.Action]func(*action, context.Context) error{
-	operator.ActionCreate: (*action).create, operator.ActionApply: (*action).update, operator.ActionDelete: (*action).remove,
+	operator.ActionCreate: (*action).create, operator.ActionApply: (*action).update,
+	operator.ActionDelete:  (*action).remove,
 	operator.ActionRelease: (*action).release, operator.ActionReplaceMarks: (*action).replaceMarks,
 	operator.ActionMarkOwner: (*action).markOwner, operator.ActionCompare: (*action).compareByDryRun,
 }

@@ -17,7 +17,9 @@ import (
 // readGenerated reads the live values that an apply sends, or a new key takes over, since they are not kept in memory;
 // live is then of that reading. obj is one that was read before; nil if none was. ErrGone: there is no such object any
 // more.
-func (x *action) readGenerated(ctx context.Context, obj *unstructured.Unstructured) (live *drift.Live, held *unstructured.Unstructured, err error) {
+func (x *action) readGenerated(
+	ctx context.Context, obj *unstructured.Unstructured,
+) (live *drift.Live, held *unstructured.Unstructured, err error) {
 	if x.Live == nil || !generated.Sends(x.d, x.Live) && !x.d.View.LacksGenerated(x.Live) {
 		return x.Live, obj, nil
 	}
@@ -39,7 +41,8 @@ func (a *Actor) KeepGenerated(ctx context.Context, o operator.Outcome) Result {
 // keepGenerated keeps the generated values of an object that is being deleted, or about to be, for the one that will
 // have its name. They are lost if the process ends before that, unless the object can still be read then.
 func (x *action) keepGenerated(ctx context.Context) error {
-	if kept := x.known.Unusual.Get(); x.Live.Deleting && kept.GeneratedOf == x.UID && generated.HasAll(x.d, kept.Generated) {
+	if kept := x.known.Unusual.Get(); x.Live.Deleting && kept.GeneratedOf == x.UID &&
+		generated.HasAll(x.d, kept.Generated) {
 		return nil
 	}
 	values, err := x.readValues(ctx, x.Live)

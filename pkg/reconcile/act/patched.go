@@ -44,7 +44,9 @@ func withoutCoOwned(list []drift.Difference, manager string) []drift.Difference 
 // Patched is an object with our fields as desired, if the API server could not be asked. It is an approximation:
 // defaults and what admission adds are missing. Values come from doc, since differences mask a Secret's; maps that
 // become empty are removed, unless doc has them.
-func Patched(before *unstructured.Unstructured, differences []drift.Difference, doc map[string]any) *unstructured.Unstructured {
+func Patched(
+	before *unstructured.Unstructured, differences []drift.Difference, doc map[string]any,
+) *unstructured.Unstructured {
 	after := before.DeepCopy()
 	for _, d := range differences {
 		if d.Want == nil {

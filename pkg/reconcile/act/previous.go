@@ -39,7 +39,9 @@ func (x *action) takeOverFields(ctx context.Context) (*unstructured.Unstructured
 // extras lists what an apply left on an object and must be removed: keys that others added to exclusive fields, and
 // previous marks that another manager owns too. created: the apply created the object. In an existing object without
 // other managers, an empty map of ours looks as if we owned all its keys.
-func extras(s *operator.Settings, i int, live *drift.Live, resp *unstructured.Unstructured, doc map[string]any, created bool) []fieldpath.Path {
+func extras(
+	s *operator.Settings, i int, live *drift.Live, resp *unstructured.Unstructured, doc map[string]any, created bool,
+) []fieldpath.Path {
 	var list []fieldpath.Path
 	if live.Extra || !created {
 		list = drift.Extras(resp, doc, s.Downstreams[i].View.Exclusive)
@@ -95,7 +97,9 @@ func (x *action) markOwner(ctx context.Context) error {
 }
 
 // mark applies an object with other marks, and takes those off that another manager owns too.
-func (x *action) mark(ctx context.Context, obj *unstructured.Unstructured, marked map[string]any, off apply.Marks, hash string) error {
+func (x *action) mark(
+	ctx context.Context, obj *unstructured.Unstructured, marked map[string]any, off apply.Marks, hash string,
+) error {
 	resp, err := x.Client.ApplyAt(ctx, x.target, x.UID, obj.GetResourceVersion(), marked)
 	if err == nil {
 		resp, err = x.Client.Unmark(ctx, x.target, resp, off)

@@ -86,7 +86,8 @@ func (x *action) askImmutable(ctx context.Context) (bool, error) {
 // accepts. Validation comes first: if it refuses, no policy or webhook is asked, even one that allows no update at all.
 func (x *action) proveImmutable(ctx context.Context, doc map[string]any, refusal error) error {
 	if len(apply.InvalidFields(refusal)) == 0 {
-		return notRecreated(refusal, "the refusal does not name a field that is immutable: have admission allow the change, or delete the object")
+		return notRecreated(refusal,
+			"the refusal does not name a field that is immutable: have admission allow the change, or delete the object")
 	}
 	if err := x.Client.Accepts(ctx, x.target, doc); err != nil {
 		return notRecreated(refusal, "the API server does not accept a new object either: "+x.classify(err).Message)
@@ -144,5 +145,6 @@ func (x *action) applyAsCreated(ctx context.Context, doc map[string]any, refusal
 
 // immutableDrift is the refusal of a document that has not changed, where the difference is not due to the API server.
 func (x *action) immutableDrift(refusal error) error {
-	return notRecreated(refusal, fmt.Sprintf("the desired state has not changed; delete %s to have it created again", x.Target))
+	return notRecreated(refusal,
+		fmt.Sprintf("the desired state has not changed; delete %s to have it created again", x.Target))
 }

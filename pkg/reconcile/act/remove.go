@@ -45,7 +45,9 @@ func (x *action) remove(ctx context.Context) error {
 }
 
 // Delete deletes an object by its uid. If another one has its name, it is gone.
-func Delete(ctx context.Context, client *apply.Client, t apply.Target, uid types.UID, propagation metav1.DeletionPropagation) (apply.Deletion, error) {
+func Delete(
+	ctx context.Context, client *apply.Client, t apply.Target, uid types.UID, propagation metav1.DeletionPropagation,
+) (apply.Deletion, error) {
 	answer, err := client.Delete(ctx, t, uid, propagation)
 	if errors.Is(err, apply.ErrReplaced) {
 		return apply.Deletion{Gone: true}, nil
@@ -67,7 +69,8 @@ func (x *action) release(ctx context.Context) error {
 	if err != nil {
 		return x.unlessGone(err)
 	}
-	if live, err = x.Client.Release(ctx, x.target, live, apply.Marks(marks.Of(x.Settings, x.Upstream.GetUID(), x.Downstream))); err != nil {
+	if live, err = x.Client.Release(ctx, x.target, live, apply.Marks(marks.Of(x.Settings, x.Upstream.GetUID(),
+		x.Downstream))); err != nil {
 		return err
 	}
 	return x.released(live)
@@ -88,7 +91,8 @@ func (x *action) released(obj *unstructured.Unstructured) error {
 func (x *action) notWithdrawn(err error) error {
 	switch apply.Classify(err).Reason {
 	case apply.ReasonRejected, apply.ReasonDenied:
-		return fmt.Errorf("%w; our fields of %s cannot be removed: have the change allowed, delete the object, or let the fields stay: "+
+		return fmt.Errorf("%w; our fields of %s cannot be removed: have the change allowed, delete the object, or let the "+
+			"fields stay: "+
 			"kubectl delete --cascade=orphan, also if the upstream is being deleted already", err, x.Target)
 	}
 	return err

@@ -21,7 +21,8 @@ func (x *action) needsVerification() {
 	}
 	facts, sent := x.In.Facts[x.Object], x.Applied
 	isRewritten := sent.Rewritten != x.known.Rewritten(x.Answer.UID) || facts.Baseline != nil && x.Answer.P == x.want.Sum
-	if facts.Unverified || x.State == operator.StateUpdate && !x.d.OwnsFields() && (isRewritten || x.Answer.Shape != x.Live.Shape) &&
+	if facts.Unverified || x.State == operator.StateUpdate && !x.d.OwnsFields() &&
+		(isRewritten || x.Answer.Shape != x.Live.Shape) &&
 		drift.HasDerived(x.Stored, sent.document, x.d.View.Manager) {
 		x.Verified = &memory.Verification{UID: x.Answer.UID, Hash: x.want.Hash, IsPending: true}
 	}
@@ -41,7 +42,9 @@ func (a *Actor) Verify(ctx context.Context, of Result) Result {
 	return *x.Result
 }
 
-func (x *action) verify(ctx context.Context, v memory.Verification, live *unstructured.Unstructured, doc map[string]any) error {
+func (x *action) verify(
+	ctx context.Context, v memory.Verification, live *unstructured.Unstructured, doc map[string]any,
+) error {
 	n, err := x.newObjectOf(ctx, doc)
 	if err != nil {
 		return err
@@ -79,7 +82,9 @@ func (n *newObject) fix(ctx context.Context, live *unstructured.Unstructured) ([
 // makeLikeNew makes the fields of list those of a new object, as far as the API server lets it; it returns nil if it
 // would change nothing. By an apply with their live values they become ours; without them, the next one removes them,
 // and the API server derives them again. This leaves no other mark of ours, and also reaches into lists.
-func (n *newObject) makeLikeNew(ctx context.Context, live *unstructured.Unstructured, list []drift.Unlike) (*unstructured.Unstructured, error) {
+func (n *newObject) makeLikeNew(
+	ctx context.Context, live *unstructured.Unstructured, list []drift.Unlike,
+) (*unstructured.Unstructured, error) {
 	list, err := n.possible(ctx, live, list)
 	client, t, doc := n.Client, n.target, n.doc
 	switch {
@@ -119,10 +124,12 @@ func (x *action) newObjectOf(ctx context.Context, doc map[string]any) (*newObjec
 	switch {
 	case err == nil:
 		n.created = created
-	case !f.Persistent() && f.Reason != apply.ReasonForbidden && f.Reason != apply.ReasonAlreadyExists && f.Reason != apply.ReasonNamespaceTerminating:
+	case !f.Persistent() && f.Reason != apply.ReasonForbidden && f.Reason != apply.ReasonAlreadyExists &&
+		f.Reason != apply.ReasonNamespaceTerminating:
 		return nil, err
 	default:
-		x.Log.V(1).Info("not compared with a new object", "upstream", x.Ref.String(), "target", x.Target.String(), "reason", f.Reason, "message", f.Message)
+		x.Log.V(1).Info("not compared with a new object", "upstream", x.Ref.String(), "target", x.Target.String(), "reason",
+			f.Reason, "message", f.Message)
 	}
 	return n, nil
 }
@@ -154,7 +161,9 @@ const maxTried = 8
 
 // possible returns those of list that the API server would make like new: all at once, or else each that it accepts
 // alone.
-func (n *newObject) possible(ctx context.Context, live *unstructured.Unstructured, list []drift.Unlike) ([]drift.Unlike, error) {
+func (n *newObject) possible(
+	ctx context.Context, live *unstructured.Unstructured, list []drift.Unlike,
+) ([]drift.Unlike, error) {
 	would, err := n.Client.WouldStore(ctx, n.target, drift.LikeNew(live, list))
 	if apply.Classify(err).Persistent() && len(list) > 1 {
 		var some []drift.Unlike

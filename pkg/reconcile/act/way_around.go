@@ -128,14 +128,19 @@ func (w *wayAround) dropAbandoned(ctx context.Context) (*unstructured.Unstructur
 		return w.live, nil
 	}
 	uid, version := w.UID, w.live.GetResourceVersion()
-	w.Log.Info("removing fields of others, with which the API server refuses the change", "upstream", w.Ref.String(), "target", w.Target.String(),
+	w.Log.Info("removing fields of others, with which the API server refuses the change", "upstream", w.Ref.String(),
+		"target", w.Target.String(),
 		"fields", w.abandoned)
 	would, err := w.Client.DryRunNull(ctx, w.target, uid, version, w.abandoned)
 	if err != nil {
 		return nil, err
 	}
 	w.derived = append(w.derived, drift.LivingAt(w.abandoned, would)...)
-	paths := slices.DeleteFunc(slices.Clone(w.abandoned), func(p fieldpath.Path) bool { _, ok := fieldpath.Get(would.Object, p); return ok })
+	paths := slices.DeleteFunc(slices.Clone(w.abandoned), func(p fieldpath.Path) bool {
+		_,
+			ok := fieldpath.Get(would.Object, p)
+		return ok
+	})
 	if len(paths) == 0 {
 		return w.live, nil
 	}

@@ -45,7 +45,8 @@ func (r *Attempt) CarryOut(ctx context.Context, d *operator.Decision, in operato
 func (r *Attempt) RemoveLeftovers(ctx context.Context, d *operator.Decision, in operator.Input) (acted bool) {
 	for _, o := range d.Leftovers {
 		f := r.Failures[o.Object]
-		if f != nil && r.Pipeline.Downstreams[o.Downstream].Several() && (!f.OfRemoval || !r.backingOff[o.Object]) && !r.unremoved[o.UID] {
+		if f != nil && r.Pipeline.Downstreams[o.Downstream].Several() &&
+			(!f.OfRemoval || !r.backingOff[o.Object]) && !r.unremoved[o.UID] {
 			f = nil
 		}
 		if o.Action == operator.ActionNone || f != nil || !r.hasTime() {
@@ -82,7 +83,8 @@ func (r *Attempt) fail(o operator.Outcome, err error) {
 
 // Actor carries out what was decided from in.
 func (r *Attempt) Actor(in operator.Input) *act.Actor {
-	return &act.Actor{Client: r.API, Log: r.Log, Settings: r.Pipeline.Settings, Ref: r.Ref, Upstream: r.Upstream, In: in, Known: r.Memory.Object,
+	return &act.Actor{Client: r.API, Log: r.Log, Settings: r.Pipeline.Settings, Ref: r.Ref, Upstream: r.Upstream,
+		In: in, Known: r.Memory.Object,
 		Document: func(k int, live *drift.Live) (map[string]any, error) { return r.DocumentOf(in.Desired, k, live) },
 		Cascade:  r.Cascade(), Propagation: r.propagation(), IsSharded: r.ShardOf != nil, LacksShard: r.lacksShard}
 }
@@ -125,7 +127,8 @@ func (r *Attempt) keepTerminating(ctx context.Context, in operator.Input) {
 	}
 	for k, f := range in.Facts {
 		i := in.Desired.Objects[k].Downstream
-		if f.Live == nil || !f.Live.Deleting || !r.Pipeline.Downstreams[i].HasGenerated() || !marks.OwnsFor(r.Pipeline.Downstreams[i].Downstream, f.Live, r.Upstream.GetUID(), f.Trusted) {
+		if f.Live == nil || !f.Live.Deleting || !r.Pipeline.Downstreams[i].HasGenerated() ||
+			!marks.OwnsFor(r.Pipeline.Downstreams[i].Downstream, f.Live, r.Upstream.GetUID(), f.Trusted) {
 			continue
 		}
 		o := r.OutcomeOf(i, operator.Ref{Namespace: f.Live.Namespace, Name: f.Live.Name})
@@ -144,7 +147,8 @@ func saveRefused(ctx context.Context, r *Attempt, o operator.Outcome, in operato
 	}
 	o.Action = operator.ActionMarkOwner
 	if res := r.Perform(ctx, o, in); res.Err != nil { // it is tried again with the apply
-		r.Log.Info("taking the owner reference off what is kept failed", "upstream", r.Ref.String(), "target", o.Target.String(), "error", res.Err.Error())
+		r.Log.Info("taking the owner reference off what is kept failed", "upstream", r.Ref.String(), "target",
+			o.Target.String(), "error", res.Err.Error())
 	}
 }
 
@@ -218,7 +222,8 @@ func (r *Attempt) SkipBackingOff() {
 // Save keeps the deletion of an upstream, of which all else is left as it is, from losing what the config keeps: guard
 // holds what changes downstreams, not what saves them. It returns after how long to try again.
 func (r *Attempt) Save(ctx context.Context) time.Duration {
-	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(), HasFinalizer: r.HasFinalizer(), Leftovers: r.WithUnseen(r.FindLeftovers(nil, r.OwnedByDownstream())),
+	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(), HasFinalizer: r.HasFinalizer(),
+		Leftovers:       r.WithUnseen(r.FindLeftovers(nil, r.OwnedByDownstream())),
 		FinalizerSpaced: r.FinalizerSpaced()}
 	d := decide.Save(r.Pipeline.Settings, in)
 	if d.Finalizer == operator.FinalizerAdd && !r.writeFinalizer(ctx, d.Finalizer) {

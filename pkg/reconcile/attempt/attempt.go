@@ -79,7 +79,8 @@ func (s *Session) Notify(call func(Observer)) {
 // New begins an attempt from what is known of an upstream. begun: it waits for a render slot, rather than to end
 // without one.
 func New(s Session, writes write.Session, st *observe.State, begun bool) *Attempt {
-	a := &Attempt{Session: s, Failures: map[int]*operator.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{}, slot: slot{slots: s.Slots, begun: begun}}
+	a := &Attempt{Session: s, Failures: map[int]*operator.Failure{}, backingOff: map[int]bool{},
+		unremoved: map[types.UID]bool{}, slot: slot{slots: s.Slots, begun: begun}}
 	st.AcquireSlot = func() error { return a.acquire(st.Memory) }
 	reader := &read.Reader{State: st, API: s.Client, Lookup: s.Kinds, Fail: a.failWith}
 	reader.FailureOf = func(downstream int) *operator.Failure { return a.Failures[st.Memory.Desired().First(downstream)] }
@@ -92,7 +93,9 @@ func New(s Session, writes write.Session, st *observe.State, begun bool) *Attemp
 	}
 	writer := &write.Writer{Reader: reader, Session: writes,
 		OnReport: func(wanted report.Report) { a.Notify(func(to Observer) { to.Reported(wanted) }) }}
-	a.Job = &before.Job{Writer: writer, Report: func(ctx context.Context, d operator.Decision) { a.ReportDeletion(ctx, d) },
+	a.Job = &before.Job{Writer: writer, Report: func(ctx context.Context, d operator.Decision) {
+		a.ReportDeletion(ctx, d)
+	},
 		Tell:      func(d operator.Decision) { a.Reporter().Deletion(a.Memory, d, a.Failures, a.ReportedState) },
 		Document:  func(document map[string]any) map[string]any { return a.completed(operator.BeforeIndex, document) },
 		Shard:     s.ShardOf,

@@ -15,7 +15,8 @@ import (
 // GatherDeletion gathers what a decision about a deletion depends on. It reads objects that the status records and the
 // cache does not have, once it is the downstreams' turn.
 func (r *Attempt) GatherDeletion(ctx context.Context) (operator.Input, error) {
-	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(), HasFinalizer: true, Now: r.Began, Cascade: r.Cascade()}
+	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(), HasFinalizer: true,
+		Now: r.Began, Cascade: r.Cascade()}
 	r.IsUnwatched, r.Unread = false, nil
 	var err error
 	if decide.UnfinishedBefore(r.Pipeline.Settings, r.Upstream) != nil {

@@ -72,7 +72,8 @@ func (r *Attempt) setDesired(w *operator.Desired, digest canonical.Sum) {
 func (r *Attempt) NoteSlow(what string) time.Duration {
 	slow := &r.Memory.Notes.Edit().Slow
 	if r.Memory.Steps.IsExpensive = true; !slow.HasFailed() {
-		logging.Warn(r.Log, "expressions or templates took too long, will retry", "upstream", r.Ref.String(), "incomplete", what)
+		logging.Warn(r.Log, "expressions or templates took too long, will retry", "upstream",
+			r.Ref.String(), "incomplete", what)
 	}
 	return r.Delay(slow)
 }

@@ -62,7 +62,9 @@ func (r *Attempt) GatherCached(ctx context.Context) operator.Input {
 	r.TrustedUntil = time.Time{}
 	r.TrustTerminating()
 	r.Memory.ConfirmCreated(func(m memory.Place) bool { return r.Cache.Live(m.Downstream, m.At) != nil })
-	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(), Health: r.Pipeline.Health(r.Upstream, r.Memory.Desired(), r.InputsRead), Selected: r.Selected, HasFinalizer: r.HasFinalizer(), HasPreviousFinalizer: marks.HasPreviousFinalizer(r.Pipeline.Settings, r.Upstream),
+	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(),
+		Health: r.Pipeline.Health(r.Upstream, r.Memory.Desired(), r.InputsRead), Selected: r.Selected,
+		HasFinalizer: r.HasFinalizer(), HasPreviousFinalizer: marks.HasPreviousFinalizer(r.Pipeline.Settings, r.Upstream),
 		FinalizerSpaced: r.FinalizerSpaced(), Now: r.Began, Unread: r.Unread}
 	recorded := r.Recorded()
 	if !r.Selected {
@@ -77,7 +79,9 @@ func (r *Attempt) GatherCached(ctx context.Context) operator.Input {
 	}
 	in.Leftovers = r.WithUnseen(r.FindLeftovers(r.Memory.Desired(), r.OwnedByDownstream()))
 	in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own operator.Owned) bool {
-		return slices.ContainsFunc(in.Facts, func(f operator.Facts) bool { return f.Live != nil && f.Live.UID == own.Live.UID })
+		return slices.ContainsFunc(in.Facts, func(f operator.Facts) bool {
+			return f.Live != nil && f.Live.UID == own.Live.UID
+		})
 	})
 	in.Others, in.Unrecorded = r.FindOthers(ctx, in.Leftovers), r.Unrecorded()
 	return in
@@ -93,7 +97,9 @@ func (r *Attempt) GatherAll(ctx context.Context) operator.Input {
 		in = r.GatherCached(ctx)
 	}
 	in.Unread = r.Unread
-	if slices.ContainsFunc(in.Leftovers, func(own operator.Owned) bool { return read.IsHolder(r.Pipeline.Settings, own) }) {
+	if slices.ContainsFunc(in.Leftovers, func(own operator.Owned) bool {
+		return read.IsHolder(r.Pipeline.Settings, own)
+	}) {
 		var err error
 		if in.Forgotten, err = r.FindContents(ctx, in.Leftovers); err != nil {
 			r.ReportFailure("reading an object of a downstream that the config no longer has", err)

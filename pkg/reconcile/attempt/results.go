@@ -21,12 +21,14 @@ func (r *Attempt) Results(d operator.Decision) []operator.Result {
 			results[k].Unverified, _ = r.VerifiedAs(k, results[k].Live, rec)
 		}
 		if rec != nil && rec.UID != "" {
-			replaced := o.Live != nil && o.Live.UID != rec.UID && o.Live.Namespace == rec.Namespace && o.Live.Name == rec.ObjectName
+			replaced := o.Live != nil && o.Live.UID != rec.UID && o.Live.Namespace == rec.Namespace &&
+				o.Live.Name == rec.ObjectName
 			results[k].Unseen = !replaced && !r.Memory.IsNotOurs(rec.UID, r.Began)
 		}
 	}
 	for _, o := range d.Leftovers {
-		if result := &results[o.Object]; !r.DownstreamOf(o.Object).Several() && result.Live == nil && o.Action == operator.ActionNone && !o.Live.Deleting {
+		if result := &results[o.Object]; !r.DownstreamOf(o.Object).Several() && result.Live == nil &&
+			o.Action == operator.ActionNone && !o.Live.Deleting {
 			result.Live, result.Guessed = o.Live, o.Guessed
 		}
 	}

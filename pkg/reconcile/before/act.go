@@ -53,7 +53,8 @@ func (j *Job) Act(ctx context.Context, d *operator.Decision, in operator.Input) 
 func (j *Job) record(ctx context.Context, d *operator.Decision, in operator.Input) bool {
 	j.Report(ctx, *d)
 	have, want := j.Pipeline.RecordedBefore(j.Upstream), decide.BeforeRecord(j.Pipeline.Settings, *d.Before)
-	if j.HasFailed || have == nil || have.State != want.State || have.UID != want.UID || have.ObjectName != want.ObjectName {
+	if j.HasFailed || have == nil || have.State != want.State || have.UID != want.UID ||
+		have.ObjectName != want.ObjectName {
 		return false
 	}
 	if d.Before.State == operator.StateCreate {
@@ -117,7 +118,9 @@ func (j *Job) label(ctx context.Context, live *drift.Live) error {
 
 // RemoveFinalizer removes our finalizer from a deletion.before object and returns the object as stored; nil if it is
 // gone.
-func RemoveFinalizer(ctx context.Context, client *apply.Client, p *compile.Pipeline, live *drift.Live) (*unstructured.Unstructured, error) {
+func RemoveFinalizer(
+	ctx context.Context, client *apply.Client, p *compile.Pipeline, live *drift.Live,
+) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
 		"namespace": live.Namespace, "name": live.Name, "uid": string(live.UID), "resourceVersion": live.ResourceVersion,
 		"finalizers": marks.KeptFinalizers(live),
@@ -138,7 +141,8 @@ func RemoveFinalizer(ctx context.Context, client *apply.Client, p *compile.Pipel
 
 // delete deletes the object if no owner reference does.
 func (j *Job) delete(ctx context.Context, o operator.Outcome) error {
-	if _, err := act.Delete(ctx, j.API, Target(j.Pipeline, o.Target), o.UID, metav1.DeletionPropagation(j.Pipeline.Config.Deletion.Propagation)); err != nil {
+	if _, err := act.Delete(ctx, j.API, Target(j.Pipeline, o.Target), o.UID,
+		metav1.DeletionPropagation(j.Pipeline.Config.Deletion.Propagation)); err != nil {
 		return err
 	}
 	j.Memory.Before.Edit().IsGone = true

@@ -26,7 +26,8 @@ func (j *Job) GatherEarlier(ctx context.Context) (f operator.BeforeFacts, err er
 		return f, nil
 	}
 	_, obj, err := j.ReadForgotten(ctx, f.Record)
-	if c := apply.Classify(err); err != nil && c.Reason == apply.ReasonForbidden { // the rights may have gone with the key in the config
+	// the rights may have gone with the key in the config
+	if c := apply.Classify(err); err != nil && c.Reason == apply.ReasonForbidden {
 		f.Unread = c.Message
 		return f, nil
 	}

@@ -23,7 +23,8 @@ import (
 // Gather gathers what is known about the deletion.before object.
 func (j *Job) Gather(ctx context.Context) (operator.BeforeFacts, error) {
 	m, p := j.Memory.Before.Edit(), j.Pipeline
-	f := operator.BeforeFacts{Record: p.RecordedBefore(j.Upstream), Made: m.Made, Progress: p.BeforeProgress(j.Upstream, j.InputsRead())}
+	f := operator.BeforeFacts{Record: p.RecordedBefore(j.Upstream), Made: m.Made,
+		Progress: p.BeforeProgress(j.Upstream, j.InputsRead())}
 	var err error
 	if decide.BeforePassed(p.Settings, f.Record) {
 		if !m.IsGone && f.Record.ObjectName != "" {
@@ -91,7 +92,8 @@ func (j *Job) occupant(ctx context.Context, at operator.Ref) (*drift.Live, error
 	m := j.Memory.Before.Edit()
 	read, until := j.Memory.LastBeforeRead()
 	switch {
-	case read != nil && read.Name == at.Name && read.Namespace == at.Namespace && until.Equal(j.Began.Add(memory.FreshFor)):
+	case read != nil && read.Name == at.Name && read.Namespace == at.Namespace &&
+		until.Equal(j.Began.Add(memory.FreshFor)):
 		return read, nil
 	case m.Occupied != at:
 		return j.Cache.Live(operator.BeforeIndex, at), nil
@@ -166,7 +168,8 @@ func (j *Job) read(ctx context.Context, at operator.Ref) (*drift.Live, error) {
 // remember remembers what a request for the object returned.
 func (j *Job) remember(obj *unstructured.Unstructured) *drift.Live {
 	live, set := j.Pipeline.Before.Object.View.Live(obj), j.labels()
-	live.Unselected = !set.AsSelector().Matches(labels.Set(obj.GetLabels())) && j.Memory.Before.Edit().Labels != set.String()
+	live.Unselected = !set.AsSelector().Matches(labels.Set(obj.GetLabels())) &&
+		j.Memory.Before.Edit().Labels != set.String()
 	j.Memory.RememberBefore(live, j.Began)
 	return live
 }

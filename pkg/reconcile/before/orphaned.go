@@ -38,7 +38,9 @@ func (o *Orphans) find(ref operator.Ref) []*drift.Live {
 	var found []*drift.Live
 	standing := o.Cache.UpstreamUID(ref)
 	for _, live := range o.Cache.BeforeObjectsOf(ref.Name) {
-		if marks.HasOurFinalizer(o.Pipeline.Settings, live) && slices.Contains(marks.UpstreamsOf(o.Pipeline.Settings, live), ref) && (standing == "" || !marks.Marked(live, standing)) {
+		if marks.HasOurFinalizer(o.Pipeline.Settings, live) &&
+			slices.Contains(marks.UpstreamsOf(o.Pipeline.Settings, live), ref) &&
+			(standing == "" || !marks.Marked(live, standing)) {
 			found = append(found, live)
 		}
 	}
@@ -96,6 +98,7 @@ func (o *Orphans) release(ctx context.Context, live *drift.Live) error {
 	if err != nil || resp == nil || resp.GetDeletionTimestamp() != nil || len(live.Owners) > 0 {
 		return err // the garbage collector deletes what has an owner reference
 	}
-	_, err = act.Delete(ctx, o.Client, Target(o.Pipeline, at), live.UID, metav1.DeletionPropagation(o.Pipeline.Config.Deletion.Propagation))
+	_, err = act.Delete(ctx, o.Client, Target(o.Pipeline, at), live.UID,
+		metav1.DeletionPropagation(o.Pipeline.Config.Deletion.Propagation))
 	return err
 }

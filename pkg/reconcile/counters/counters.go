@@ -24,11 +24,13 @@ var (
 	}, []string{"operator", "downstream"})
 	objects = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_objects",
-		Help: "Downstreams by operator, downstream and state; state Invalid counts those that are not enforced because their upstream is invalid.",
+		Help: "Downstreams by operator, downstream and state; state Invalid counts those that are not enforced because " +
+			"their upstream is invalid.",
 	}, []string{"operator", "downstream", "state"})
 	upstreams = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_upstreams",
-		Help: "Upstreams by operator, and by status and reason of Ready; the reason of a failing request for the upstream itself takes precedence.",
+		Help: "Upstreams by operator, and by status and reason of Ready; the reason of a failing request for the upstream " +
+			"itself takes precedence.",
 	}, []string{"operator", "ready", "reason"})
 	renders = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "corollary_renders_total",
@@ -36,7 +38,8 @@ var (
 	}, []string{"operator"})
 	sharedUpstreams = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_shared_upstreams",
-		Help: "Upstreams that an operator does not watch, but whose downstreams have its field manager and labels, by operator; absent if there are none.",
+		Help: "Upstreams that an operator does not watch, but whose downstreams have its field manager and labels, by " +
+			"operator; absent if there are none.",
 	}, []string{"operator"})
 )
 

@@ -94,7 +94,8 @@ func (p Reporter) Wrote(did string, o operator.Outcome, changed []drift.Differen
 		line = append(line, "fields", drift.Explain(changed, manager))
 	}
 	p.Log.Info(word, line...)
-	action := map[string]string{EventCreated: "Create", EventUpdated: "Apply", EventRepaired: "Apply", EventDeleted: "Delete", EventReleased: "Release"}[did]
+	action := map[string]string{EventCreated: "Create", EventUpdated: "Apply", EventRepaired: "Apply",
+		EventDeleted: "Delete", EventReleased: "Release"}[did]
 	switch {
 	case did == EventCreated:
 		text = ""
@@ -121,7 +122,8 @@ func LogAt(log logr.Logger, f apply.Failure) func(message string, keysAndValues 
 // needsPerson reports whether a request will fail until someone changes the config, an object, a policy or a right.
 func needsPerson(f apply.Failure) bool {
 	switch f.Reason {
-	case apply.ReasonForbidden, apply.ReasonUnauthorized, apply.ReasonNamespaceNotFound, apply.ReasonKindNotServed, apply.ReasonAlreadyExists:
+	case apply.ReasonForbidden, apply.ReasonUnauthorized, apply.ReasonNamespaceNotFound,
+		apply.ReasonKindNotServed, apply.ReasonAlreadyExists:
 		return true
 	}
 	return f.Persistent()
@@ -134,7 +136,8 @@ func (p Reporter) report(reason, action, part, text string) {
 }
 
 func (p Reporter) warnOf(reason, part, text string) {
-	logging.Warn(p.Log, "the upstream needs attention", "upstream", p.Ref.String(), "part", part, "reason", reason, "message", text)
+	logging.Warn(p.Log, "the upstream needs attention", "upstream", p.Ref.String(), "part", part,
+		"reason", reason, "message", text)
 }
 
 // LostValues reports values of a Secret that are lost.
@@ -142,15 +145,18 @@ func (p Reporter) LostValues(o operator.Outcome) {
 	if o.LostValues == "" {
 		return
 	}
-	logging.Warn(p.Log, "values of a Secret are lost", "upstream", p.Ref.String(), "target", o.Target.String(), "why", o.LostValues)
+	logging.Warn(p.Log, "values of a Secret are lost", "upstream", p.Ref.String(), "target",
+		o.Target.String(), "why", o.LostValues)
 	p.Event(true, EventNewRandomValue, "Create", "%s: %s", what(p.Settings, o), o.LostValues)
 }
 
 // BeforeCreated reports that the object of deletion.before was created.
 func (p Reporter) BeforeCreated(o operator.Outcome) {
-	p.Log.Info("created", "upstream", p.Ref.String(), "downstream", operator.BeforeName, "kind", p.Settings.Config.Deletion.Before.Kind,
+	p.Log.Info("created", "upstream", p.Ref.String(), "downstream", operator.BeforeName, "kind",
+		p.Settings.Config.Deletion.Before.Kind,
 		"target", o.Target.String(), "why", "the upstream is being deleted, and deletion.before comes first")
-	p.Event(false, EventCreated, "Create", "%s %s created: deletion.before", p.Settings.Config.Deletion.Before.Kind, o.Target)
+	p.Event(false, EventCreated, "Create", "%s %s created: deletion.before",
+		p.Settings.Config.Deletion.Before.Kind, o.Target)
 }
 
 // Deletion reports the progress of deletion.before and what holds a deletion, when that begins. What the status
@@ -197,8 +203,10 @@ func (p Reporter) Deletion(u *memory.Upstream, d operator.Decision, failures map
 
 // Drifted reports drift that is left as it is.
 func (p Reporter) Drifted(o operator.Outcome, explained string) {
-	p.Event(true, string(operator.StateDrifted), "Report", "%s has drifted and is left as it is: %s", what(p.Settings, o), explained)
-	logging.Warn(p.Log, "drifted, and left as it is", "upstream", p.Ref.String(), "downstream", p.Settings.Downstreams[o.Downstream].Name,
+	p.Event(true, string(operator.StateDrifted), "Report", "%s has drifted and is left as it is: %s",
+		what(p.Settings, o), explained)
+	logging.Warn(p.Log, "drifted, and left as it is", "upstream", p.Ref.String(), "downstream",
+		p.Settings.Downstreams[o.Downstream].Name,
 		"kind", p.Settings.Downstreams[o.Downstream].GVK().Kind, "target", o.Target.String(), "fields", explained)
 }
 
@@ -206,8 +214,10 @@ func (p Reporter) Drifted(o operator.Outcome, explained string) {
 func (p Reporter) LostFields(o operator.Outcome, lost []drift.CoOwnedField) {
 	for _, f := range lost {
 		path := p.Settings.Downstreams[o.Downstream].Words.Path(f.Path.String())
-		p.Event(true, EventFieldKept, "Apply", "%s: %s is no longer in the template but stays, because %s owns it too", what(p.Settings, o), path, f.Manager)
-		logging.Warn(p.Log, "a field removed from the template stays", "upstream", p.Ref.String(), "target", o.Target.String(), "field", path, "manager", f.Manager)
+		p.Event(true, EventFieldKept, "Apply", "%s: %s is no longer in the template but stays, because %s owns it too",
+			what(p.Settings, o), path, f.Manager)
+		logging.Warn(p.Log, "a field removed from the template stays", "upstream", p.Ref.String(), "target",
+			o.Target.String(), "field", path, "manager", f.Manager)
 	}
 }
 
@@ -217,7 +227,9 @@ func what(s *operator.Settings, o operator.Outcome) string {
 
 // Outcomes reports states and failures that need a person, when they begin. What the status contained at the first
 // reconciliation after a restart is not new.
-func (p Reporter) Outcomes(u *memory.Upstream, d operator.Decision, failures map[int]*operator.Failure, contestedBy string, said bool) {
+func (p Reporter) Outcomes(
+	u *memory.Upstream, d operator.Decision, failures map[int]*operator.Failure, contestedBy string, said bool,
+) {
 	var now []string
 	old := said && !u.Steps.WasReconciled
 	u.Steps.WasReconciled = true
@@ -226,7 +238,8 @@ func (p Reporter) Outcomes(u *memory.Upstream, d operator.Decision, failures map
 		reason, text := string(o.State), o.Message
 		if f := failures[k]; f != nil {
 			reason, text = f.Reason, f.Message
-		} else if o.State != operator.StateConflict && o.State != operator.StateContested && o.State != operator.StateRenderFailed &&
+		} else if o.State != operator.StateConflict && o.State != operator.StateContested &&
+			o.State != operator.StateRenderFailed &&
 			(o.State != operator.StateDrifted || downstream.Config.UpdatePolicy != config.UpdateCreateOnly) {
 			continue
 		}

@@ -56,8 +56,10 @@ type siblingSeen struct {
 // isEmpty reports whether nothing is left to be remembered.
 func (n *Notes) isEmpty(now time.Time) bool {
 	n.fates.expire(now)
-	return n.RenderAgainAt.IsZero() && !n.Slow.HasFailed() && n.requested == "" && n.UpstreamFailure == "" && !n.Waiting.HasFailed() &&
-		!report.Any(n.Refused.Fields) && len(n.siblings)+len(n.Left)+len(n.marks)+len(n.HeldByObserve)+len(n.Unconfirmed)+len(n.NotMade)+len(n.fates) == 0
+	return n.RenderAgainAt.IsZero() && !n.Slow.HasFailed() && n.requested == "" &&
+		n.UpstreamFailure == "" && !n.Waiting.HasFailed() &&
+		!report.Any(n.Refused.Fields) &&
+		len(n.siblings)+len(n.Left)+len(n.marks)+len(n.HeldByObserve)+len(n.Unconfirmed)+len(n.NotMade)+len(n.fates) == 0
 }
 
 // ExpectCreated records that an object is about to be created at a place.

@@ -81,7 +81,9 @@ func (s *shared) LastBeforeRead() (*drift.Live, time.Time) {
 // Latest chooses between the object that the cache has at a target and our last response about it, which counts until
 // then if the cache does not show the object. The cache is read under the lock: an object is in the cache before its
 // event drops the response.
-func (u *Upstream) Latest(k int, at operator.Ref, cache func() *drift.Live, now time.Time) (live *drift.Live, until time.Time) {
+func (u *Upstream) Latest(
+	k int, at operator.Ref, cache func() *drift.Live, now time.Time,
+) (live *drift.Live, until time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	cached, o := cache(), u.list[k]

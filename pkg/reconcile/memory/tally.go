@@ -54,7 +54,9 @@ func (t Tally) States(u *Upstream, states []State) {
 // Before moves an upstream's deletion.before from the state in which it was counted to the current one.
 func (t Tally) Before(u *Upstream, state operator.State) {
 	u.count(func() {
-		states := slices.DeleteFunc(slices.Clone(u.states), func(s State) bool { return s.Downstream == operator.BeforeIndex })
+		states := slices.DeleteFunc(slices.Clone(u.states), func(s State) bool {
+			return s.Downstream == operator.BeforeIndex
+		})
 		t.moveStates(u, append(states, State{operator.BeforeIndex, state}))
 	})
 }
@@ -134,7 +136,9 @@ func (m *Upstreams) NotReady() (reasons map[string]int, all int) {
 func (u *Upstream) Renders() (all, isKnown bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return !slices.ContainsFunc(u.states, func(s State) bool { return s.State == operator.StateRenderFailed }), len(u.states) > 0
+	return !slices.ContainsFunc(u.states, func(s State) bool {
+		return s.State == operator.StateRenderFailed
+	}), len(u.states) > 0
 }
 
 // NoteInSync records the verdict of Ready of an upstream for which there is nothing to do until its next event.

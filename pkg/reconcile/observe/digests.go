@@ -92,7 +92,9 @@ func othersDigest(st *State, digest canonical.Sum) canonical.Sum {
 	own, refs := st.ownUIDs(), st.Memory.Inputs().Refs
 	digests := make([]any, len(refs))
 	for i, ref := range refs {
-		digests[i] = st.inputs[i].digest(ref, func(o Input) bool { return !st.Pipeline.MayBeDownstream(i) || !own[o.GetUID()] })
+		digests[i] = st.inputs[i].digest(ref, func(o Input) bool {
+			return !st.Pipeline.MayBeDownstream(i) || !own[o.GetUID()]
+		})
 	}
 	return canonical.Digest([]any{string(digest[:]), digests})
 }

@@ -34,7 +34,8 @@ func (st *State) Facts(k int, recorded []status.Recorded) operator.Facts {
 		f.RecordedAt, f.RecordedUID = operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}, rec.UID
 	}
 	writes := t.Contest.Get()
-	if f.Spaced = writes.Wait(st.Memory.Cause(), hash, memory.SpacingOf(st.Pipeline.Config.Retry), st.Began); f.Spaced > 0 && hash != writes.Written {
+	if f.Spaced = writes.Wait(st.Memory.Cause(), hash, memory.SpacingOf(st.Pipeline.Config.Retry),
+		st.Began); f.Spaced > 0 && hash != writes.Written {
 		f.Feedback = st.Pipeline.Feedback(i, st.ownInputs())
 	}
 	if f.Live == nil {
@@ -68,12 +69,15 @@ func (st *State) ofSibling(i int, live *drift.Live, rec *status.Recorded) (sibli
 	if live == nil || rec != nil && rec.UID == live.UID || st.Memory.Has(live.UID, i) {
 		return "", ""
 	}
-	sibling = decide.SiblingAt(st.Pipeline.Settings, st.Memory.Desired(), i, live, st.knownBy(st.Pipeline.EverRecorded(st.Upstream)))
+	sibling = decide.SiblingAt(st.Pipeline.Settings, st.Memory.Desired(), i, live,
+		st.knownBy(st.Pipeline.EverRecorded(st.Upstream)))
 	if sibling == "" {
 		return "", ""
 	}
 	at := operator.Ref{Namespace: live.Namespace, Name: live.Name}
-	return sibling, fmt.Sprintf("%s exists and is of downstream %s: what it keeps does not change hands with a name, so use a free one in between", at, sibling)
+	return sibling, fmt.Sprintf(
+		"%s exists and is of downstream %s: what it keeps does not change hands with a name, so use a free one in between",
+		at, sibling)
 }
 
 // VerifiedAs says whether object k of the desired state, live, must be verified, and in which fields it stays stale. An

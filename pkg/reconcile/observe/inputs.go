@@ -105,7 +105,8 @@ func (st *State) readInputs(ctx context.Context) {
 // InputsRead are the inputs as findInputs found them.
 func (st *State) InputsRead() desired.Inputs {
 	if st.unpacked == nil {
-		in := st.Pipeline.InputsAt(st.Memory.Inputs().Refs, foundObjects(st.inputs)).Sharing(st.AcquireSlot).WithSiblings(st.Sibling)
+		in := st.Pipeline.InputsAt(st.Memory.Inputs().Refs, foundObjects(st.inputs)).
+			Sharing(st.AcquireSlot).WithSiblings(st.Sibling)
 		st.unpacked = &in
 	}
 	return *st.unpacked

@@ -21,7 +21,8 @@ func (st *State) OwnedByDownstream() [][]*drift.Live {
 	owned := st.Memory.Unshown(len(st.Pipeline.Downstreams), cached, st.Began)
 	for i := range owned {
 		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
-			return !marks.Marked(live, uid) || st.Memory.IsNotOurs(live.UID, st.Began) // another operator may have marked what we released
+			// another operator may have marked what we released
+			return !marks.Marked(live, uid) || st.Memory.IsNotOurs(live.UID, st.Began)
 		})
 		for _, live := range st.Cache.OwnedBy(i, uid) {
 			isShown := slices.ContainsFunc(owned[i], func(o *drift.Live) bool { return o.UID == live.UID })
@@ -81,7 +82,8 @@ func (st *State) Unrecorded() (list []status.Recorded) {
 	recorded := st.Pipeline.EverRecorded(st.Upstream)
 	st.eachNamed(func(i int, rec status.Recorded) {
 		same := func(other status.Recorded) bool { return other.UID == rec.UID }
-		if isForgotten(st.Pipeline.Settings, i, rec.Name) && !slices.ContainsFunc(recorded, same) && !slices.ContainsFunc(list, same) {
+		if isForgotten(st.Pipeline.Settings, i, rec.Name) && !slices.ContainsFunc(recorded, same) &&
+			!slices.ContainsFunc(list, same) {
 			list = append(list, rec)
 		}
 	})
@@ -137,7 +139,8 @@ func (st *State) Witnesses(recorded []status.Recorded) (list []memory.Witness) {
 	}
 	for _, rec := range recorded {
 		if i := st.Pipeline.IndexOf(rec.Name); i >= 0 {
-			add(memory.Witness{Place: memory.At(i, operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}), UID: rec.UID, Guessed: rec.Guessed})
+			add(memory.Witness{Place: memory.At(i, operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}),
+				UID: rec.UID, Guessed: rec.Guessed})
 		}
 	}
 	for _, w := range st.Memory.Witnesses() {
@@ -163,9 +166,11 @@ func (st *State) FindLeftovers(w *operator.Desired, owned [][]*drift.Live) []ope
 		if k := slices.IndexFunc(before, memory.IsOf(own.Live.UID)); k >= 0 {
 			own.UnwantedSince = before[k].Since
 		}
-		now = append(now, memory.Witness{Place: memory.At(own.Downstream, operator.RefOf(own.Live)), UID: own.Live.UID, Since: own.UnwantedSince, Guessed: !own.Certain})
+		now = append(now, memory.Witness{Place: memory.At(own.Downstream, operator.RefOf(own.Live)), UID: own.Live.UID,
+			Since: own.UnwantedSince, Guessed: !own.Certain})
 	}
-	for _, w := range before { // if the watch does not show it any more, it may have lost the labels of the watch: it is read
+	// if the watch does not show it any more, it may have lost the labels of the watch: it is read
+	for _, w := range before {
 		isShown := slices.ContainsFunc(now, memory.IsOf(w.UID))
 		if !isShown && !st.Memory.IsNotOurs(w.UID, st.Began) && !st.IsTarget(w.Downstream, w.At) {
 			now = append(now, w)
@@ -179,7 +184,8 @@ func (st *State) FindLeftovers(w *operator.Desired, owned [][]*drift.Live) []ope
 func (st *State) withWitnessed(owned [][]*drift.Live) [][]*drift.Live {
 	for _, w := range st.Witnesses(st.Trusted()) {
 		live, up := st.Memory.Notes.Get().WithMark(st.Cache.Live(w.Downstream, w.At)), st.Upstream.GetUID()
-		if live == nil || live.UID != w.UID || marks.Marked(live, up) || marks.OwnedByOther(live, up) || st.Memory.IsNotOurs(w.UID, st.Began) {
+		if live == nil || live.UID != w.UID || marks.Marked(live, up) || marks.OwnedByOther(live, up) ||
+			st.Memory.IsNotOurs(w.UID, st.Began) {
 			continue
 		}
 		// Anyone who may write the status must not name an object that never was ours.

@@ -72,9 +72,10 @@ func (st *State) LatestAt(k int, at operator.Ref) (*drift.Live, time.Time) {
 // StateDrifted of one that is only created says that it was not known to be ours.
 func IsRecorded(s *operator.Settings, recorded []status.Recorded, uid types.UID) bool {
 	return s.TrustsStatus() && slices.ContainsFunc(recorded, func(one status.Recorded) bool {
-		return one.UID == uid && (one.State != string(operator.StateDrifted) || !slices.ContainsFunc(s.Downstreams, func(d *operator.Downstream) bool {
-			return d.Name == one.Name && d.Config.UpdatePolicy == config.UpdateCreateOnly
-		}))
+		return one.UID == uid && (one.State != string(operator.StateDrifted) ||
+			!slices.ContainsFunc(s.Downstreams, func(d *operator.Downstream) bool {
+				return d.Name == one.Name && d.Config.UpdatePolicy == config.UpdateCreateOnly
+			}))
 	})
 }
 
@@ -184,12 +185,14 @@ func (st *State) IsOwn(i int, live *drift.Live, uid types.UID) bool {
 	// One without any mark was released, perhaps by a process that could not say so in the status any more. With an owner
 	// reference alone it is another operator's, which selected the upstream by other labels and recorded it.
 	hasMark := live.Hash != "" || live.Managed && marks.Marked(live, st.Upstream.GetUID())
-	return live.UID == uid && hasMark && marks.OwnsFor(d.Downstream, live, st.Upstream.GetUID(), st.Pipeline.TrustsStatus())
+	return live.UID == uid && hasMark && marks.OwnsFor(d.Downstream, live,
+		st.Upstream.GetUID(), st.Pipeline.TrustsStatus())
 }
 
 // IsOrphaned reports whether an object is the recorded one, without its owner mark because the garbage collector has
 // removed its owner references: the other marks are removed next.
 func (st *State) IsOrphaned(live *drift.Live, uid types.UID) bool {
-	return live.UID == uid && st.Pipeline.Upstream.HasStatus && live.Managed && st.Upstream.GetDeletionTimestamp() != nil &&
+	return live.UID == uid && st.Pipeline.Upstream.HasStatus && live.Managed &&
+		st.Upstream.GetDeletionTimestamp() != nil &&
 		st.Cascade() == operator.CascadeOrphan && !st.Memory.IsNotOurs(uid, st.Began)
 }

@@ -50,8 +50,10 @@ func (t *dryRun) accepted(o operator.Outcome, answer *unstructured.Unstructured,
 	live.NeedsTakeover, live.HasPreviousNames = false, false
 	c.After = answer
 	t.after[o.Object], t.changes[o.Object] = live, c
-	if o.Live != nil && o.Action == operator.ActionApply && !o.Live.NeedsTakeover && live.P == o.Live.P && live.Hash == o.Live.Hash && !o.Live.Extra {
-		c.Action, c.State, c.Reason = None, operator.StateInSync, "the API server normalizes it; an apply would change nothing"
+	if o.Live != nil && o.Action == operator.ActionApply && !o.Live.NeedsTakeover && live.P == o.Live.P &&
+		live.Hash == o.Live.Hash && !o.Live.Extra {
+		c.Action, c.State, c.Reason = None, operator.StateInSync,
+			"the API server normalizes it; an apply would change nothing"
 		return
 	}
 	t.explain(c, answer)

@@ -63,7 +63,8 @@ func WithRecreations(ctx context.Context, r *attempt.Attempt, d operator.Decisio
 // another form of hash, or without fields of our manager certainly changes something.
 func isDoubtful(upstream types.UID, o operator.Outcome) bool {
 	return o.State == operator.StateRepair && o.Action == operator.ActionApply &&
-		o.Live.Hash != "" && !canonical.OtherForm(o.Live.Hash) && o.Live.Managed && !o.Live.NeedsTakeover && marks.Marked(o.Live, upstream)
+		o.Live.Hash != "" && !canonical.OtherForm(o.Live.Hash) && o.Live.Managed && !o.Live.NeedsTakeover &&
+		marks.Marked(o.Live, upstream)
 }
 
 // wouldRepair reports whether a repair would change or remove any of our fields; true if that is unknown. The answer is
@@ -76,7 +77,8 @@ func wouldRepair(ctx context.Context, r *attempt.Attempt, o operator.Outcome) bo
 	} else if t.Verdict(live, hash).SameByDryRun == nil {
 		same, err := r.Actor(operator.Input{Desired: r.Memory.Desired()}).WouldStay(ctx, o)
 		if err != nil {
-			r.Log.Info("the dry run failed: counting this repair, which may change nothing", "upstream", r.Ref.String(), "target", o.Target.String(), "error", err.Error())
+			r.Log.Info("the dry run failed: counting this repair, which may change nothing", "upstream", r.Ref.String(),
+				"target", o.Target.String(), "error", err.Error())
 			return true
 		}
 		t.SetDryRun(live, hash, same)
@@ -101,7 +103,8 @@ func findUncached(ctx context.Context, r *attempt.Attempt, d operator.Decision) 
 		var uid types.UID
 		switch {
 		case o.State != operator.StateCreate,
-			r.Pipeline.Config.Guard.MaxChanged == "" && downstream.Config.UpdatePolicy != config.UpdateRecreate && o.LostValues == "":
+			r.Pipeline.Config.Guard.MaxChanged == "" &&
+				downstream.Config.UpdatePolicy != config.UpdateRecreate && o.LostValues == "":
 			continue
 		case rec != nil && rec.UID != "" && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name:
 			uid = rec.UID
@@ -111,7 +114,8 @@ func findUncached(ctx context.Context, r *attempt.Attempt, d operator.Decision) 
 		live, err := r.ReadLive(ctx, o.Downstream, o.Target)
 		switch {
 		case err != nil:
-			r.Log.Info("an object that may exist cannot be read and is not counted", "upstream", r.Ref.String(), "target", o.Target.String(), "error", err.Error())
+			r.Log.Info("an object that may exist cannot be read and is not counted", "upstream", r.Ref.String(), "target",
+				o.Target.String(), "error", err.Error())
 		case live != nil && (adopts || r.IsOwn(o.Downstream, live, uid)):
 			r.Memory.Remember(k, live, r.Began)
 			found = true

@@ -72,14 +72,16 @@ func recordedBefore(p *compile.Pipeline, d operator.Decision) *status.Recorded {
 // leaveAll reports that nothing is done about the objects of the upstream, and why.
 func (t *dryRun) leaveAll(state operator.State, action Action, why string) {
 	for _, own := range t.FindLeftovers(nil, t.OwnedByDownstream()) {
-		t.leftover(operator.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: state, Target: operator.RefOf(own.Live),
+		t.leftover(operator.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: state,
+			Target:  operator.RefOf(own.Live),
 			Message: why}, action)
 	}
 }
 
 // beforeChange describes the change of the deletion.before object.
 func (t *dryRun) beforeChange(o operator.Outcome) Change {
-	c := Change{Index: operator.BeforeIndex, Downstream: operator.BeforeName, Target: o.Target, Action: Wait, State: o.State,
+	c := Change{Index: operator.BeforeIndex, Downstream: operator.BeforeName, Target: o.Target,
+		Action: Wait, State: o.State,
 		Reason: o.Message, Live: o.Live, Theirs: o.Theirs}
 	if o.Earlier != nil {
 		c.Kind = schema.FromAPIVersionAndKind(o.Earlier.APIVersion, o.Earlier.Kind)
@@ -87,7 +89,8 @@ func (t *dryRun) beforeChange(o operator.Outcome) Change {
 		c.Kind = t.Pipeline.Before.Object.Kind.GVK
 	}
 	switch {
-	case o.Action == operator.ActionCreate && o.State == operator.StateCreate: // else it has failed, and is only tried again
+	case o.Action == operator.ActionCreate && o.State == operator.StateCreate:
+		// else it has failed, and is only tried again
 		c.Action = Create
 	case o.Action == operator.ActionDelete:
 		c.Action = Delete

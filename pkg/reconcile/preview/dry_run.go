@@ -53,8 +53,9 @@ type Options struct {
 // Of is what an attempt would do. isLeftOver reports whether the upstream, which is not selected, keeps its
 // downstreams. It writes nothing.
 func Of(ctx context.Context, a *attempt.Attempt, o Options, isLeftOver func() bool) (*Finding, error) {
-	t := &dryRun{Attempt: a, options: o, results: map[memory.Place]act.Result{}, changes: map[int]*Change{}, leftovers: map[types.UID]*Change{},
-		after: map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
+	t := &dryRun{Attempt: a, options: o, results: map[memory.Place]act.Result{}, changes: map[int]*Change{},
+		leftovers: map[types.UID]*Change{},
+		after:     map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
 		finding: &Finding{Operator: a.Name, Ref: a.Ref, Upstream: a.Upstream, Selected: a.Selected,
 			Match: a.Pipeline.Match(a.Upstream)}}
 	a.API = o.Client
@@ -84,7 +85,8 @@ func (t *dryRun) decide(ctx context.Context) {
 		d := decide.Decide(t.Pipeline.Settings, in)
 		if round == 0 {
 			d = t.countForGuard(ctx, d)
-			t.finding.Decision = operator.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: slices.Clone(d.Leftovers), Finalizer: d.Finalizer}
+			t.finding.Decision = operator.Decision{Outcomes: slices.Clone(d.Outcomes),
+				Leftovers: slices.Clone(d.Leftovers), Finalizer: d.Finalizer}
 		}
 		if d.Finalizer != operator.FinalizerLeave {
 			t.finding.Finalizer, d.Finalizer = d.Finalizer, operator.FinalizerLeave
@@ -149,7 +151,8 @@ func (t *dryRun) readWhole(ctx context.Context, d operator.Decision) {
 		if o.Action == operator.ActionNone || o.Live == nil || t.before[o.Live.UID] != nil {
 			continue
 		}
-		obj, err := t.API.Get(ctx, act.Target(t.Pipeline.Settings, o.Downstream, operator.Ref{Namespace: o.Live.Namespace, Name: o.Live.Name}))
+		obj, err := t.API.Get(ctx, act.Target(t.Pipeline.Settings, o.Downstream,
+			operator.Ref{Namespace: o.Live.Namespace, Name: o.Live.Name}))
 		if err == nil && obj.GetUID() == o.Live.UID {
 			t.before[o.Live.UID] = obj
 		}
@@ -159,7 +162,8 @@ func (t *dryRun) readWhole(ctx context.Context, d operator.Decision) {
 // change starts the description of an outcome.
 func (t *dryRun) change(o operator.Outcome, action Action) *Change {
 	d := t.Pipeline.Downstreams[o.Downstream]
-	c := &Change{Index: o.Downstream, Downstream: d.Name, Object: o.Object, Kind: d.Kind.GVK, Target: o.Target, Action: action, State: o.State, Reason: o.Message,
+	c := &Change{Index: o.Downstream, Downstream: d.Name, Object: o.Object, Kind: d.Kind.GVK, Target: o.Target,
+		Action: action, State: o.State, Reason: o.Message,
 		Live: o.Live, Theirs: o.Theirs, Risk: o.LostValues}
 	if o.Live != nil {
 		c.Before = t.before[o.Live.UID]
@@ -207,7 +211,9 @@ func (t *dryRun) addChanges() {
 		c.State = stateOf(c, o)
 		aside := marks.KeepAside(t.Pipeline.Settings, c.Before, c.After)
 		c.Drift = slices.DeleteFunc(c.Drift, func(d drift.Difference) bool {
-			return d.Want == nil && slices.ContainsFunc(aside, func(p fieldpath.Path) bool { return p.String() == d.Path.String() })
+			return d.Want == nil && slices.ContainsFunc(aside, func(p fieldpath.Path) bool {
+				return p.String() == d.Path.String()
+			})
 		})
 		t.finding.Changes = append(t.finding.Changes, *c)
 	}

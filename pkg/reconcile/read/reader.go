@@ -100,7 +100,9 @@ func (r *Reader) noteUnread(w memory.Witness) {
 
 // ReadForgotten reads an object that the status records and whose kind the config may not name any more; nil if there
 // is none that is ours. An object that never had a mark of this operator was not created by it, whatever is recorded.
-func (r *Reader) ReadForgotten(ctx context.Context, recorded *status.Recorded) (t apply.Target, obj *unstructured.Unstructured, err error) {
+func (r *Reader) ReadForgotten(
+	ctx context.Context, recorded *status.Recorded,
+) (t apply.Target, obj *unstructured.Unstructured, err error) {
 	if recorded.ObjectName == "" {
 		return t, nil, nil
 	}

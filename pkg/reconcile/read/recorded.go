@@ -19,7 +19,9 @@ func (r *Reader) ReadRecorded(ctx context.Context, known []operator.Owned) ([]op
 	var more []operator.Owned
 	read := map[memory.Place]*drift.Live{}
 	for _, w := range r.Witnesses(r.Recorded()) {
-		if r.Memory.IsNotOurs(w.UID, r.Began) || slices.ContainsFunc(known, func(o operator.Owned) bool { return o.Live.UID == w.UID }) {
+		if r.Memory.IsNotOurs(w.UID, r.Began) || slices.ContainsFunc(known, func(o operator.Owned) bool {
+			return o.Live.UID == w.UID
+		}) {
 			continue
 		}
 		if r.FailureOf(w.Downstream) != nil {
@@ -39,7 +41,9 @@ func (r *Reader) ReadRecorded(ctx context.Context, known []operator.Owned) ([]op
 
 // readMade adds what this process created, or tried to, and neither the cache nor the status shows; see placesToRead.
 // read has what was just read; nil for no object.
-func (r *Reader) readMade(ctx context.Context, known, more []operator.Owned, read map[memory.Place]*drift.Live) ([]operator.Owned, error) {
+func (r *Reader) readMade(
+	ctx context.Context, known, more []operator.Owned, read map[memory.Place]*drift.Live,
+) ([]operator.Owned, error) {
 	for _, m := range placesToRead(r) {
 		stands := func(o operator.Owned) bool {
 			return o.Downstream == m.Downstream && o.Live.Namespace == m.At.Namespace && o.Live.Name == m.At.Name
@@ -59,7 +63,8 @@ func (r *Reader) readMade(ctx context.Context, known, more []operator.Owned, rea
 			more = append(more, operator.Owned{Downstream: m.Downstream, Live: live, Certain: true})
 		case r.Upstream.GetDeletionTimestamp() == nil:
 		case live != nil && hasFormerMarks(r, m.Downstream, live):
-			r.Fail(r.OutcomeOf(m.Downstream, m.At), apply.Failure{Reason: apply.ReasonConflict, Message: fmt.Sprintf(formerMarks, m.At)})
+			r.Fail(r.OutcomeOf(m.Downstream, m.At), apply.Failure{Reason: apply.ReasonConflict,
+				Message: fmt.Sprintf(formerMarks, m.At)})
 			r.Unread = append(r.Unread, operator.Owned{Downstream: m.Downstream, Live: live}) // what contains it stays
 		default:
 			r.Memory.Notes.Edit().NoteNotMade(m)
@@ -86,7 +91,8 @@ func placesToRead(r *Reader) []memory.Place {
 	return places
 }
 
-const formerMarks = "%s exists and seems to be this upstream's, under another field manager or owner annotation than conventions have: " +
+const formerMarks = "%s exists and seems to be this upstream's, under another field manager or owner annotation " +
+	"than conventions have: " +
 	"set conventions.previous to the names that it was created with, or delete the object; the finalizer stays until then"
 
 // hasFormerMarks reports whether an object at a target is probably the upstream's own, of a time when the config had
@@ -110,7 +116,8 @@ func (r *Reader) FindUnserved(ctx context.Context) {
 			r.fail(r.OutcomeOf(i, operator.Ref{}), err)
 			r.Unread = append(r.Unread, operator.Owned{Downstream: i, Live: &drift.Live{}})
 			f := r.FailureOf(i)
-			f.Message = fmt.Sprintf("cannot find out whether a %s of %s exists: %s", d.Kind.GVK.Kind, d.Kind.GVK.GroupVersion(), f.Message)
+			f.Message = fmt.Sprintf("cannot find out whether a %s of %s exists: %s", d.Kind.GVK.Kind,
+				d.Kind.GVK.GroupVersion(), f.Message)
 		}
 	}
 }

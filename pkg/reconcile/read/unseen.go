@@ -68,8 +68,11 @@ func (r *Reader) findMadeBefore(ctx context.Context) (found bool) {
 	owned := r.OwnedByDownstream()
 	for _, m := range slices.Clone(r.Memory.Notes.Get().Unconfirmed) {
 		isThere := func(live *drift.Live) bool { return live.Namespace == m.At.Namespace && live.Name == m.At.Name }
-		if r.Memory.Desired().Unknown(m.Downstream) || r.IsTarget(m.Downstream, m.At) || slices.ContainsFunc(owned[m.Downstream], isThere) ||
-			slices.ContainsFunc(r.Unseen, func(own operator.Owned) bool { return own.Downstream == m.Downstream && isThere(own.Live) }) {
+		if r.Memory.Desired().Unknown(m.Downstream) || r.IsTarget(m.Downstream, m.At) ||
+			slices.ContainsFunc(owned[m.Downstream], isThere) ||
+			slices.ContainsFunc(r.Unseen, func(own operator.Owned) bool {
+				return own.Downstream == m.Downstream && isThere(own.Live)
+			}) {
 			continue
 		}
 		switch live, ok := r.tryRead(ctx, memory.Witness{Place: m}); {
@@ -86,7 +89,8 @@ func (r *Reader) findMadeBefore(ctx context.Context) (found bool) {
 // isKnown reports whether an object is known to be gone, terminating or released, or was read.
 func (r *Reader) isKnown(uid types.UID) bool {
 	isIt := func(u memory.Unplaced) bool { return u.Live.UID == uid }
-	return r.Memory.IsNotOurs(uid, r.Began) || slices.ContainsFunc(r.Memory.Terminating(), isIt) || slices.ContainsFunc(r.Unseen, func(own operator.Owned) bool { return own.Live.UID == uid })
+	return r.Memory.IsNotOurs(uid, r.Began) || slices.ContainsFunc(r.Memory.Terminating(), isIt) ||
+		slices.ContainsFunc(r.Unseen, func(own operator.Owned) bool { return own.Live.UID == uid })
 }
 
 // CheckTerminating reads the terminating objects that the cache has not shown for a while: the watch may have shown
@@ -113,7 +117,8 @@ func (r *Reader) CheckTerminating(ctx context.Context) {
 // WithUnseen adds the objects that were read and are not in the cache, as long as they exist.
 func (r *Reader) WithUnseen(left []operator.Owned) []operator.Owned {
 	for i := range left {
-		left[i].Spaced = r.Removals.Wait(memory.At(left[i].Downstream, operator.RefOf(left[i].Live)), memory.SpacingOf(r.Pipeline.Config.Retry), r.Began)
+		left[i].Spaced = r.Removals.Wait(memory.At(left[i].Downstream, operator.RefOf(left[i].Live)),
+			memory.SpacingOf(r.Pipeline.Config.Retry), r.Began)
 	}
 	for _, own := range r.Unseen {
 		shown := slices.ContainsFunc(left, func(o operator.Owned) bool { return o.Live.UID == own.Live.UID })

@@ -73,13 +73,15 @@ func (w *Writer) statusContenders(wanted report.Report, saying string) string {
 		if c.Writers == "" {
 			return "another writer keeps overwriting the status; it is written with growing delay"
 		}
-		return fmt.Sprintf("another writer keeps overwriting the status; it is written with growing delay: its fields are written by %s", c.Writers)
+		return fmt.Sprintf("another writer keeps overwriting the status; it is written with growing delay: its fields are "+
+			"written by %s", c.Writers)
 	}
 	fields := report.ChangedFields(w.Pipeline.Settings, w.Upstream, wanted.Status)
 	if len(fields) == 0 {
 		return "each write of the status changes the desired status; it is written with growing delay"
 	}
-	return "each write of the status changes the desired status; it is written with growing delay: " + strings.Join(fields, ", ")
+	return "each write of the status changes the desired status; it is written with growing delay: " +
+		strings.Join(fields, ", ")
 }
 
 // findStatusWriters reads who overwrites the status, before our write takes the fields back, once that is contested.

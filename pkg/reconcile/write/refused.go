@@ -28,7 +28,9 @@ func (w *Writer) withoutRefused(wanted report.Report) report.Report {
 
 // writeStorable writes the status and, if the API server refuses it, again without what cannot be stored. It returns
 // what was written; no object if the status contains it already.
-func (w *Writer) writeStorable(ctx context.Context, wanted report.Report) (report.Report, *unstructured.Unstructured, error) {
+func (w *Writer) writeStorable(
+	ctx context.Context, wanted report.Report,
+) (report.Report, *unstructured.Unstructured, error) {
 	definition, denied := w.Unstorable.definition(w.Ref), false
 	resp, err := w.replaceStatus(ctx, wanted)
 	for n := 1; err != nil; n++ {
@@ -56,7 +58,8 @@ func (w *Writer) logRefused(f apply.Failure) {
 		w.Host.RecheckKinds()
 	}
 	counters.Failure(w.Name, "", f.Reason)
-	logging.Warn(w.Log, "the status was refused: writing it without the values that cannot be stored", "upstream", w.Ref.String(), "reason", f.Reason, "message", f.Message)
+	logging.Warn(w.Log, "the status was refused: writing it without the values that cannot be stored", "upstream",
+		w.Ref.String(), "reason", f.Reason, "message", f.Message)
 }
 
 // rememberRefused remembers what was refused by that definition, so that it is not tried in each reconciliation. What

@@ -22,7 +22,9 @@ import (
 // WriteReport writes the upstream's status if it changes. It returns the report without the values that cannot be
 // stored, and whether the status contained all of it before. cause is the digest of what it follows from, without what
 // this write itself changes.
-func (w *Writer) WriteReport(ctx context.Context, report report.Report, cause func() canonical.Sum) (report.Report, bool) {
+func (w *Writer) WriteReport(
+	ctx context.Context, report report.Report, cause func() canonical.Sum,
+) (report.Report, bool) {
 	w.logDropped(report)
 	report = w.withoutRefused(report)
 	w.OnReport(report)
@@ -112,7 +114,8 @@ func (w *Writer) removeMisfits(ctx context.Context, misfits []fieldpath.Path) er
 		}
 	}
 	content, _ := nulls["status"].(map[string]any)
-	up, err := w.API.PatchStatus(ctx, w.target(), w.Pipeline.Upstream.HasStatus, w.Upstream.GetResourceVersion(), w.Upstream.GetUID(), content)
+	up, err := w.API.PatchStatus(ctx, w.target(), w.Pipeline.Upstream.HasStatus, w.Upstream.GetResourceVersion(),
+		w.Upstream.GetUID(), content)
 	if err == nil {
 		w.Upstream = WithoutManagedFields(up)
 	}
@@ -126,7 +129,8 @@ func (w *Writer) writeStatus(ctx context.Context, want map[string]any) (*unstruc
 	if w.Pipeline.Storable.Conditions == status.ConditionsKeyed {
 		own := report.OwnConditions(w.Pipeline.Settings, want)
 		send := func() (*unstructured.Unstructured, error) {
-			return w.API.ApplyStatus(ctx, t, w.Upstream.GetAPIVersion(), w.Upstream.GetKind(), up.HasStatus, w.Upstream.GetUID(), own)
+			return w.API.ApplyStatus(ctx, t, w.Upstream.GetAPIVersion(), w.Upstream.GetKind(),
+				up.HasStatus, w.Upstream.GetUID(), own)
 		}
 		resp, err := send()
 		if w.removeConditions(ctx, want, err) {
@@ -148,7 +152,8 @@ func (w *Writer) removeConditions(ctx context.Context, want map[string]any, refu
 	if refused == nil || !drops || act.Classify(refused, w.Pipeline.UpstreamWords).Reason != apply.ReasonRejected {
 		return false
 	}
-	up, err := w.API.PatchStatus(ctx, w.target(), w.Pipeline.Upstream.HasStatus, w.Upstream.GetResourceVersion(), w.Upstream.GetUID(), map[string]any{"conditions": kept})
+	up, err := w.API.PatchStatus(ctx, w.target(), w.Pipeline.Upstream.HasStatus, w.Upstream.GetResourceVersion(),
+		w.Upstream.GetUID(), map[string]any{"conditions": kept})
 	if err == nil {
 		w.Upstream = WithoutManagedFields(up)
 	}
@@ -164,14 +169,17 @@ func (w *Writer) ReportFailure(doing string, err error) apply.Failure {
 	w.MinRetry = max(w.MinRetry, f.RetryAfter)
 	w.Memory.SetUpstreamFailure(f.Reason)
 	counters.Failure(w.Name, "", f.Reason)
-	events.LogAt(w.Log, f)("request for the upstream failed, will retry", "upstream", w.Ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
+	events.LogAt(w.Log, f)("request for the upstream failed, will retry", "upstream", w.Ref.String(), "doing", doing,
+		"reason", f.Reason, "message", f.Message)
 	return f
 }
 
 // withdrawStatus removes what the previous field manager has in the upstream's status, after ours was written:
 // otherwise its conditions would stay forever. With mode Observe the previous manager may still be at work, and its
 // status stays.
-func (w *Writer) withdrawStatus(ctx context.Context, t apply.Target, written *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (w *Writer) withdrawStatus(
+	ctx context.Context, t apply.Target, written *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
 	previous := marks.PreviousManager(w.Pipeline.Settings)
 	if previous == "" || w.Pipeline.Observing() {
 		return written, nil
@@ -185,6 +193,7 @@ func (w *Writer) withdrawStatus(ctx context.Context, t apply.Target, written *un
 // was not withdrawn yet: ours has not written the status, or a process died before it withdrew the previous one.
 func (w *Writer) previousInStatus() bool {
 	previous := marks.PreviousManager(w.Pipeline.Settings)
-	return previous != "" && w.Cache.HasApplied(w.Ref, previous) && !w.Memory.Steps.IsWithdrawn && !w.Pipeline.Observing() &&
+	return previous != "" && w.Cache.HasApplied(w.Ref, previous) &&
+		!w.Memory.Steps.IsWithdrawn && !w.Pipeline.Observing() &&
 		w.Pipeline.Storable.Conditions == status.ConditionsKeyed
 }

@@ -129,7 +129,8 @@ func (d *Documents) checkNode(s *skeleton.Node, schema *spec.Schema, at path) {
 	if d.ownsFields && isAtomicList(schema) {
 		d.count(line, "list "+at.text, &Finding{Problem: at.text +
 			" is a list that the API server does not merge: it has one manager, and with " +
-			"ownership: Fields the items of others are a Conflict, or lost with force: true", Fix: "leave it out if others write it", Unsure: true})
+			"ownership: Fields the items of others are a Conflict, or lost with force: true",
+			Fix: "leave it out if others write it", Unsure: true})
 		d.ownsFields = false // lists in its items go with it
 		defer func() { d.ownsFields = true }()
 	}
@@ -168,8 +169,9 @@ func (d *Documents) list(s *skeleton.Node, schema *spec.Schema, at path) {
 func (d *Documents) entry(schema *spec.Schema, e skeleton.Entry, at path) {
 	printing, line := d.entryHoles(e), d.Line(e.Line)
 	if e.Written != "" {
-		d.count(line, "misread "+e.Written, &Finding{Problem: fmt.Sprintf("YAML 1.1 reads the key %s as %q", e.Written, e.Key),
-			Fix: fmt.Sprintf("quote it: %q", e.Written), Unsure: true})
+		d.count(line, "misread "+e.Written,
+			&Finding{Problem: fmt.Sprintf("YAML 1.1 reads the key %s as %q", e.Written, e.Key),
+				Fix: fmt.Sprintf("quote it: %q", e.Written), Unsure: true})
 	}
 	d.immutable(printing, at.fields)
 	switch {

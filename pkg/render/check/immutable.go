@@ -71,7 +71,8 @@ var unessential = regexp.MustCompile(`[\s?()]`)
 // value.
 func forbidsChange(s *spec.Schema, below []string) bool {
 	var rules []struct{ Rule string }
-	if text, err := json.Marshal(s.Extensions["x-kubernetes-validations"]); err != nil || json.Unmarshal(text, &rules) != nil {
+	if text, err := json.Marshal(s.Extensions["x-kubernetes-validations"]); err != nil ||
+		json.Unmarshal(text, &rules) != nil {
 		return false // its type depends on where the schema comes from
 	}
 	for _, r := range rules {
@@ -148,9 +149,11 @@ func (d *Documents) immutable(printing []holes.Hole, at []string) {
 
 // aggregated finds rules of a ClusterRole that has others aggregated: its controller writes them.
 func (d *Documents) aggregated(root *skeleton.Node) {
-	if rules := entry(root, "rules"); rules != nil && d.kind.GVK.Kind == "ClusterRole" && entry(root, "aggregationRule") != nil {
+	if rules := entry(root, "rules"); rules != nil && d.kind.GVK.Kind == "ClusterRole" &&
+		entry(root, "aggregationRule") != nil {
 		d.count(d.Line(rules.Line), "aggregated", &Finding{Unsure: true,
-			Problem: "a controller of Kubernetes writes the rules of a ClusterRole with an aggregationRule: both would write them in turn",
-			Fix:     "leave rules out"})
+			Problem: "a controller of Kubernetes writes the rules of a ClusterRole with an aggregationRule: both would write " +
+				"them in turn",
+			Fix: "leave rules out"})
 	}
 }

@@ -73,7 +73,9 @@ func requiring(schema *spec.Schema, names []string) *spec.Schema {
 		return schema
 	}
 	less := *schema
-	less.Required = slices.DeleteFunc(slices.Clone(schema.Required), func(name string) bool { return !slices.Contains(names, name) })
+	less.Required = slices.DeleteFunc(slices.Clone(schema.Required), func(name string) bool {
+		return !slices.Contains(names, name)
+	})
 	return &less
 }
 
@@ -89,7 +91,8 @@ func (d *Documents) missing() (all []Finding) {
 			if m.supplied[name] || m.schema.Properties[name].Default != nil || m.at == "" && slices.Contains(OfEveryKind, name) {
 				continue
 			}
-			all = append(all, Finding{Line: m.line, Problem: m.at + step(name) + " is missing: the schema requires it", Fix: "add it",
+			all = append(all, Finding{Line: m.line, Problem: m.at + step(name) +
+				" is missing: the schema requires it", Fix: "add it",
 				Unsure: kinds.IsBuiltin(d.kind.GVK.GroupKind())})
 		}
 	}
@@ -123,7 +126,8 @@ func (d *Documents) items(s *skeleton.Node, schema *spec.Schema, at string) {
 		if !ok {
 			continue
 		}
-		here := site{line, fmt.Sprintf("item %s %s", at, id)} // of several on one line, it is not known which one a path leaves out
+		// of several on one line, it is not known which one a path leaves out
+		here := site{line, fmt.Sprintf("item %s %s", at, id)}
 		if other := first[id]; other > 0 {
 			found[here] = &Finding{Problem: fmt.Sprintf("%s has two items with %s", at, id), Fix: "leave one out", Other: other}
 		} else {
@@ -138,7 +142,8 @@ func (d *Documents) items(s *skeleton.Node, schema *spec.Schema, at string) {
 // identity is what an item has and the others of its list have not, and its line; false if a hole has a part in it.
 func (d *Documents) identity(item *skeleton.Node, schema *spec.Schema, keys []string) (id string, line int, ok bool) {
 	if keys == nil {
-		return fmt.Sprintf("the value %v", item.Value), d.Line(item.Line), item.Kind == skeleton.ConstNode && item.Value != nil
+		return fmt.Sprintf("the value %v", item.Value), d.Line(item.Line),
+			item.Kind == skeleton.ConstNode && item.Value != nil
 	}
 	if item.Kind != skeleton.MapNode || schema == nil {
 		return "", 0, false

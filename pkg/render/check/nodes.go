@@ -20,7 +20,9 @@ func isSplice(n *skeleton.Node) bool {
 
 // entry is the entry of a map with a key; nil if it has none, or only holes know.
 func entry(n *skeleton.Node, key string) *skeleton.Entry {
-	i := slices.IndexFunc(n.Entries, func(e skeleton.Entry) bool { return e.Key == key && e.Splice < 0 && len(e.Holes) == 0 })
+	i := slices.IndexFunc(n.Entries, func(e skeleton.Entry) bool {
+		return e.Key == key && e.Splice < 0 && len(e.Holes) == 0
+	})
 	if i < 0 {
 		return nil
 	}

@@ -48,7 +48,8 @@ func upstreamShape(s *spec.Schema) shape {
 	text, texts := *spec.StringProperty(), *spec.MapProperty(spec.StringProperty())
 	root.Properties["apiVersion"], root.Properties["kind"] = text, text
 	root.Properties["metadata"] = spec.Schema{SchemaProps: spec.SchemaProps{Properties: map[string]spec.Schema{
-		"name": text, "namespace": text, "uid": text, "generateName": text, "resourceVersion": text, "creationTimestamp": text,
+		"name": text, "namespace": text, "uid": text, "generateName": text,
+		"resourceVersion": text, "creationTimestamp": text,
 		"generation": *spec.Int64Property(), "labels": texts, "annotations": texts, "selfLink": text,
 		"deletionTimestamp": text, "deletionGracePeriodSeconds": *spec.Int64Property(),
 		"finalizers": *spec.ArrayProperty(&text), "ownerReferences": *spec.ArrayProperty(&spec.Schema{}),

@@ -13,7 +13,8 @@ import (
 )
 
 // typeNames are the types of schemas as people call them.
-var typeNames = map[string]string{"string": "a string", "integer": "an integer", "number": "a number", "boolean": "a boolean",
+var typeNames = map[string]string{"string": "a string", "integer": "an integer",
+	"number": "a number", "boolean": "a boolean",
 	"array": "a list", "object": "a map"}
 
 func names(types []string) string {
@@ -27,7 +28,8 @@ func names(types []string) string {
 // overlap reports whether a value of one of the types can be of one of the others. A number may be whole.
 func overlap(have, want []string) bool {
 	return have == nil || want == nil || slices.ContainsFunc(have, func(t string) bool {
-		return slices.Contains(want, t) || t == "integer" && slices.Contains(want, "number") || t == "number" && slices.Contains(want, "integer")
+		return slices.Contains(want, t) || t == "integer" && slices.Contains(want, "number") || t == "number" &&
+			slices.Contains(want, "integer")
 	})
 }
 
@@ -59,7 +61,8 @@ func mayHave(s *spec.Schema, name string) bool {
 
 // storesAnything reports whether the API server stores fields that the schema does not name.
 func storesAnything(s *spec.Schema) bool {
-	return kinds.KeepsUnknown(s) || s.AdditionalProperties != nil && (s.AdditionalProperties.Allows || s.AdditionalProperties.Schema != nil)
+	return kinds.KeepsUnknown(s) || s.AdditionalProperties != nil &&
+		(s.AdditionalProperties.Allows || s.AdditionalProperties.Schema != nil)
 }
 
 func properties(s *spec.Schema) map[string]spec.Schema {
@@ -71,7 +74,8 @@ func properties(s *spec.Schema) map[string]spec.Schema {
 
 func isScalar(s *spec.Schema) bool {
 	either, _ := s.Extensions.GetBool("x-kubernetes-int-or-string")
-	return either || len(s.Type) == 1 && (s.Type[0] == "string" || s.Type[0] == "integer" || s.Type[0] == "number" || s.Type[0] == "boolean")
+	return either || len(s.Type) == 1 && (s.Type[0] == "string" || s.Type[0] == "integer" ||
+		s.Type[0] == "number" || s.Type[0] == "boolean")
 }
 
 func describeScalar(s *spec.Schema) string {

@@ -27,8 +27,10 @@ func StatusField(kind kinds.Kind, path fieldpath.Path, result *spec.Schema) *Fin
 			next = property(known, step.Field)
 		}
 		if next == nil && len(known.Properties) > 0 && !storesAnything(known) {
-			return &Finding{Problem: fmt.Sprintf("the schema of %s has no %s, which is not stored", kind.GVK.Kind, path[:k+1]), Unsure: true,
-				Fix: cmp.Or(nearest(step.Field, known), "add it to the CustomResourceDefinition: corollary generate crd-status prints the lines")}
+			return &Finding{Problem: fmt.Sprintf("the schema of %s has no %s, which is not stored",
+				kind.GVK.Kind, path[:k+1]), Unsure: true,
+				Fix: cmp.Or(nearest(step.Field, known),
+					"add it to the CustomResourceDefinition: corollary generate crd-status prints the lines")}
 		}
 		if s = kinds.PlainSchema(next); s == nil {
 			return nil
@@ -41,6 +43,7 @@ func StatusField(kind kinds.Kind, path fieldpath.Path, result *spec.Schema) *Fin
 	if want == nil {
 		return nil
 	}
-	return &Finding{Problem: fmt.Sprintf("it gives %s, and the schema requires %s in %s%s", names(have), names(want), path, where),
+	return &Finding{Problem: fmt.Sprintf("it gives %s, and the schema requires %s in %s%s",
+		names(have), names(want), path, where),
 		Fix: "convert it, or declare another type in the CustomResourceDefinition"}
 }

@@ -45,7 +45,8 @@ func (d *Documents) checkValue(s *skeleton.Node, schema *spec.Schema, at string)
 	case s.Kind == skeleton.ConstNode:
 		return constantMisfit(s.Value, schema, want, at)
 	case s.Kind == skeleton.TextNode && !overlap([]string{"string"}, want):
-		return &Finding{Problem: fmt.Sprintf("%s must be %s, and %s gives text", at, names(want), oneLine(d.holes(s)[0].Text)),
+		return &Finding{Problem: fmt.Sprintf("%s must be %s, and %s gives text", at, names(want),
+			oneLine(d.holes(s)[0].Text)),
 			Fix: "let the hole be the whole value, as in `{{ … | int }}`"}
 	case s.Kind == skeleton.MapNode && !overlap([]string{"object"}, want):
 		return misfit(at, want, "not a map")
@@ -138,7 +139,8 @@ func (d *Documents) hole(h holes.Hole, schema *spec.Schema, at string) *Finding 
 			found = &Finding{Problem: fmt.Sprintf("%s must be %s, and %s is %s", at+where, names(want), oneLine(h.Text),
 				names(have)), Fix: convert(want)}
 			if where != "" {
-				found.Problem = fmt.Sprintf("%s must be %s, and %s has %s there", at+where, names(want), oneLine(h.Text), names(have))
+				found.Problem = fmt.Sprintf("%s must be %s, and %s has %s there", at+where, names(want),
+					oneLine(h.Text), names(have))
 				found.Fix = "declare the same type in the CustomResourceDefinition of the upstream"
 			}
 		}

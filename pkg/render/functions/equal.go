@@ -60,7 +60,8 @@ func same(budget *values.Budget, a, b any) (bool, error) {
 	}
 	equal, ok := sameScalar(reflect.ValueOf(a), reflect.ValueOf(b))
 	if !ok {
-		return false, values.Problemf("", "incompatible types for comparison: %s and %s", values.TypeName(a), values.TypeName(b))
+		return false, values.Problemf("", "incompatible types for comparison: %s and %s",
+			values.TypeName(a), values.TypeName(b))
 	}
 	return equal, nil
 }

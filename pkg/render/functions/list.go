@@ -32,18 +32,21 @@ const (
 // own are functions of ours: those of sprig whose result is not sorted, which change their argument, print an error
 // into the document, replace zero by a default, or could make much of little; and toYaml.
 var own = map[string]binding{
-	"default": plain(defaultTo), "coalesce": plain(coalesce), "required": plain(required), "fail": plain(fail), "dig": plain(dig),
+	"default": plain(defaultTo), "coalesce": plain(coalesce), "required": plain(required),
+	"fail": plain(fail), "dig": plain(dig),
 	"slice": plain(slice), "mustSlice": plain(slice),
 	"b64dec": counting(fromBase64),
 	"semver": one(semverParts), "semverCompare": two(semverCompare),
 
 	"print": all(sprint), "printf": more(printf), "urlquery": all(urlquery), "quote": all(quote), "squote": all(squote),
 	"toString": one(toString), "toStrings": one(toStrings), "sortAlpha": one(sortAlpha), "join": two(join),
-	"indent": two(Indent), "nindent": two(Nindent), "repeat": two(repeat), "replace": three(replace), "trimAll": two(trimAll),
+	"indent": two(Indent), "nindent": two(Nindent), "repeat": two(repeat),
+	"replace": three(replace), "trimAll": two(trimAll),
 	"split": two(split), "splitList": two(splitList), "splitn": three(splitn),
 
-	"regexMatch": two(regexMatch), "mustRegexMatch": two(regexMatch), "regexFind": two(regexFind), "mustRegexFind": two(regexFind),
-	"regexFindAll": three(regexFindAll), "mustRegexFindAll": three(regexFindAll),
+	"regexMatch": two(regexMatch), "mustRegexMatch": two(regexMatch), "regexFind": two(regexFind),
+	"mustRegexFind": two(regexFind),
+	"regexFindAll":  three(regexFindAll), "mustRegexFindAll": three(regexFindAll),
 	"regexSplit": three(regexSplit), "mustRegexSplit": three(regexSplit),
 	"regexReplaceAll": three(regexReplaceAll), "mustRegexReplaceAll": three(regexReplaceAll),
 	"regexReplaceAllLiteral": three(regexReplaceAllLiteral), "mustRegexReplaceAllLiteral": three(regexReplaceAllLiteral),
@@ -53,11 +56,14 @@ var own = map[string]binding{
 	"toRawJson": one(jsonAs(values.JSONRaw)), "mustToRawJson": one(jsonAs(values.JSONRaw)),
 	"toPrettyJson": one(jsonAs(values.JSONPretty)), "mustToPrettyJson": one(jsonAs(values.JSONPretty)),
 
-	"eq": more(eq), "ne": two(ne), "deepEqual": two(deepEqual), "deepCopy": one(values.Copy), "mustDeepCopy": one(values.Copy),
-	"until": one(until), "untilStep": three(untilStep),
-	"concat": all(concat), "append": two(appendItem), "mustAppend": two(appendItem), "prepend": two(prepend), "mustPrepend": two(prepend),
-	"has": two(has), "mustHas": two(has), "uniq": one(uniq), "mustUniq": one(uniq), "without": more(without), "mustWithout": more(without),
-	"dict": all(dict), "keys": all(keys), "values": one(mapValues), "set": three(setKey), "unset": two(unset),
+	"eq": more(eq), "ne": two(ne), "deepEqual": two(deepEqual), "deepCopy": one(values.Copy),
+	"mustDeepCopy": one(values.Copy),
+	"until":        one(until), "untilStep": three(untilStep),
+	"concat": all(concat), "append": two(appendItem), "mustAppend": two(appendItem), "prepend": two(prepend),
+	"mustPrepend": two(prepend),
+	"has":         two(has), "mustHas": two(has), "uniq": one(uniq), "mustUniq": one(uniq), "without": more(without),
+	"mustWithout": more(without),
+	"dict":        all(dict), "keys": all(keys), "values": one(mapValues), "set": three(setKey), "unset": two(unset),
 	"merge": more(merging("mustMerge")), "mustMerge": more(merging("mustMerge")),
 	"mergeOverwrite": more(merging("mustMergeOverwrite")), "mustMergeOverwrite": more(merging("mustMergeOverwrite")),
 }

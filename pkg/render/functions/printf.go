@@ -18,7 +18,8 @@ func printf(b *values.Budget, format string, args ...any) (string, error) {
 	}
 	text := fmt.Sprintf(format, args...)
 	if strings.Contains(text, "%!") && hasPrintError(format, args) {
-		return "", values.Problemf("use %v, %s for a string, %d for an integer", "printf %q does not fit its values: it gives %q",
+		return "", values.Problemf("use %v, %s for a string, %d for an integer",
+			"printf %q does not fit its values: it gives %q",
 			values.Short(format), values.Short(text))
 	}
 	return text, nil

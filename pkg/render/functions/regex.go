@@ -122,7 +122,9 @@ func regexReplaceAll(b *values.Budget, expr, text, to string) (string, error) {
 
 // replaced replaces the matches. Each $ may refer to a match, and all matches together are no longer than the text, so
 // n of them make at most n times the text.
-func replaced(b *values.Budget, expr, text, to string, replace func(re *regexp.Regexp, text, to string) string) (string, error) {
+func replaced(
+	b *values.Budget, expr, text, to string, replace func(re *regexp.Regexp, text, to string) string,
+) (string, error) {
 	re, err := regex(b, expr, text, 3)
 	if err != nil {
 		return "", err

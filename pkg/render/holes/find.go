@@ -129,7 +129,8 @@ func (s *search) probe(holds path, splice byte) *parsing.Error {
 	q := &printer{Source: s.Source, holds: holds, splice: splice}
 	q.Reset(true)
 	q.list(s.Trees[parsing.Main].Root)
-	tree, err := skeleton.Parse(q.Buf, values.NewBudget(values.Limits{Bytes: 1 << 30, Steps: 1 << 30, Time: time.Hour}, nil))
+	tree, err := skeleton.Parse(q.Buf, values.NewBudget(values.Limits{Bytes: 1 << 30,
+		Steps: 1 << 30, Time: time.Hour}, nil))
 	if err == nil {
 		s.see(q, tree.Root)
 		return nil

@@ -272,7 +272,8 @@ func (f *filler) spliceMap(out map[string]any, record int) error {
 	}
 	for _, key := range values.SortedKeys(m) {
 		if _, taken := out[key]; taken {
-			return s.at(values.Problemf("leave it out of one of the two", "%s gives the key %q, which already exists", s.Text, key))
+			return s.at(values.Problemf("leave it out of one of the two",
+				"%s gives the key %q, which already exists", s.Text, key))
 		}
 		out[key] = m[key]
 	}
@@ -287,6 +288,7 @@ func (f *filler) duplicateKey(e *skeleton.Entry, key string) error {
 			return s.at(values.Problemf("leave one of the two out", "%s gives the key %q, which already exists", s.Text, key))
 		}
 	}
-	return &skeleton.Error{Line: e.Value.Line, Record: -1, Problem: "the key " + strconv.Quote(key) + " is given twice, once by a hole",
+	return &skeleton.Error{Line: e.Value.Line, Record: -1, Problem: "the key " + strconv.Quote(key) +
+		" is given twice, once by a hole",
 		Kind: "a key is given twice, once by a hole", Fix: "leave one of the two out"}
 }

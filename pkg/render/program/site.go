@@ -79,7 +79,8 @@ func (s *Site) at(err error) error {
 
 // ErrorAt returns an error of the skeleton at the hole that caused it.
 func (s *Site) ErrorAt(e *skeleton.Error) *parsing.Error {
-	out := &parsing.Error{Line: s.Line, Column: s.Column, Problem: e.Problem, Fix: e.Fix, Action: s.action(), Kind: e.WithoutValues()}
+	out := &parsing.Error{Line: s.Line, Column: s.Column, Problem: e.Problem, Fix: e.Fix,
+		Action: s.action(), Kind: e.WithoutValues()}
 	if e.Named {
 		out.Problem, out.Kind = s.Text+" "+e.Problem, s.Text+" "+out.Kind
 	}
@@ -95,7 +96,8 @@ func (s *Site) action() string {
 }
 
 // helmFields are the fields of a Helm chart's dot that an upstream does not have.
-var helmFields = map[string]bool{"Values": true, "Release": true, "Chart": true, "Capabilities": true, "Files": true, "Template": true,
+var helmFields = map[string]bool{"Values": true, "Release": true, "Chart": true, "Capabilities": true,
+	"Files": true, "Template": true,
 	"Subcharts": true}
 
 // missing returns the error for a value that is not set.

@@ -134,8 +134,9 @@ func checkParts(n *yaml.Node, parts []Part, plain bool) error {
 	for i, p := range parts {
 		switch {
 		case p.Kind == KindLine && (i == 0 || parts[i-1].Record != p.Record-1):
-			return &Error{Line: n.Line, Record: p.Record, Named: true, Problem: "has several lines, which do not stay together here",
-				Fix: "indent them like the block that they are in; a comment takes only one"}
+			return &Error{Line: n.Line, Record: p.Record, Named: true,
+				Problem: "has several lines, which do not stay together here",
+				Fix:     "indent them like the block that they are in; a comment takes only one"}
 		case p.Kind == KindScalar && plain && !WholeHole(parts):
 			return &Error{Line: n.Line, Record: p.Record, Named: true, Problem: noStructureHere}
 		}
@@ -269,8 +270,9 @@ func (b *builder) entry(k, v *yaml.Node) (Entry, error) {
 	parts := SplitParts(k.Value)
 	if plain && WholeHole(parts) && (parts[0].Kind == KindMap || parts[0].Kind == KindOmitted) {
 		if v.Kind != yaml.ScalarNode || v.Value != "" || v.Style != 0 {
-			return e, &Error{Line: v.Line, Record: parts[0].Record, Problem: "the entries that toYaml prints are followed by deeper text",
-				Fix: "indent what follows like the entries"}
+			return e, &Error{Line: v.Line, Record: parts[0].Record,
+				Problem: "the entries that toYaml prints are followed by deeper text",
+				Fix:     "indent what follows like the entries"}
 		}
 		e.Splice = parts[0].Record
 		return e, nil

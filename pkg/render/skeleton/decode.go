@@ -72,7 +72,8 @@ func parsing(b *values.Budget, text []byte) error {
 	if err := b.Work(values.Plus(len(text)/64, found)); err != nil {
 		return err
 	}
-	return b.Spend(values.Plus(values.Times(found, parsedBytes), values.Plus(values.Times(8, len(text)), values.Times(200, holes))))
+	return b.Spend(values.Plus(values.Times(found, parsedBytes),
+		values.Plus(values.Times(8, len(text)), values.Times(200, holes))))
 }
 
 var (
@@ -156,7 +157,8 @@ func syntaxError(text []byte, err error, b *values.Budget) error {
 		out.Problem, out.Named = noStructureHere, true
 		return out
 	}
-	out.Problem, out.Fix = "not YAML: "+message, "check the indentation, quotes and brackets of this line and the lines around it"
+	out.Problem, out.Fix = "not YAML: "+message,
+		"check the indentation, quotes and brackets of this line and the lines around it"
 	if tabIndent.Match(near) {
 		out.Fix = "indent with spaces, YAML takes no tabs"
 	}

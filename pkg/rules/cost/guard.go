@@ -29,7 +29,8 @@ var prices = map[string]price{
 	"quantity": squarePrice, "isQuantity": squarePrice,
 	"sets.contains": productPrice, "sets.intersects": productPrice, "sets.equivalent": productPrice,
 	"distinct": squarePrice, "sort": sortPrice, "@sortByAssociatedKeys": sortPrice, "flatten": flattenPrice,
-	"lists.range": rangePrice, "reverse": listPrice, "slice": listPrice, "optional.unwrap": listPrice, "unwrapOpt": listPrice,
+	"lists.range": rangePrice, "reverse": listPrice, "slice": listPrice,
+	"optional.unwrap": listPrice, "unwrapOpt": listPrice,
 	"cel.@mapInsert": listPrice,
 }
 
@@ -44,9 +45,9 @@ var cheap = strings.Fields(`!_ -_ @in @not_strictly_false _!=_ _%_ _&&_ _*_ _+_ 
 	add sub sign compareTo isGreaterThan isLessThan isInteger asInteger asApproximateFloat major minor patch
 	cidr ip isIP isCIDR ip.isCanonical family masked prefixLength containsIP containsCIDR
 	isGlobalUnicast isLinkLocalMulticast isLinkLocalUnicast isLoopback isUnspecified
-	allowed check error errored fieldSelector group labelSelector name namespace path reason resource serviceAccount subresource
-	format.byte format.date format.datetime format.dns1035Label format.dns1035LabelPrefix format.dns1123Label format.dns1123LabelPrefix
-	format.dns1123Subdomain format.dns1123SubdomainPrefix format.labelValue format.named format.qualifiedName format.uri format.uuid`)
+	allowed check error errored fieldSelector group labelSelector name namespace path reason resource serviceAccount
+	subresource format.byte format.date format.datetime format.dns1035Label format.dns1035LabelPrefix
+	format.dns1123Label format.dns1123LabelPrefix format.dns1123Subdomain format.dns1123SubdomainPrefix format.labelValue format.named format.qualifiedName format.uri format.uuid`)
 
 // ErrTooExpensive is the error of a call whose price is over the limit: it is not made.
 var ErrTooExpensive = errors.New("a call would cost more than the limit")
@@ -73,12 +74,13 @@ func Guard(env *cel.Env) ([]cel.ProgramOption, error) {
 			return i, nil
 		}
 		price := prices[call.Function()]
-		return interpreter.NewCall(call.ID(), guarded(call.Function()), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
-			if price(args) > PerCall {
-				return types.WrapErr(ErrTooExpensive)
-			}
-			return impl(args...)
-		}), nil
+		return interpreter.NewCall(call.ID(), guarded(call.Function()), call.OverloadID(), call.Args(),
+			func(args ...ref.Val) ref.Val {
+				if price(args) > PerCall {
+					return types.WrapErr(ErrTooExpensive)
+				}
+				return impl(args...)
+			}), nil
 	}
 	return []cel.ProgramOption{cel.CustomDecoratorV2(decorate), cel.CostTracking(&estimator{})}, nil
 }

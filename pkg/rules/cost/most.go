@@ -173,7 +173,9 @@ func minBytes(n *schema.Node) uint64 {
 }
 
 // EstimateCallCost implements checker.CostEstimator.
-func (s *sizes) EstimateCallCost(function, overload string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
+func (s *sizes) EstimateCallCost(
+	function, overload string, target *checker.AstNode, args []checker.AstNode,
+) *checker.CallEstimate {
 	estimate := s.CostEstimator.EstimateCallCost(function, overload, target, args)
 	if _, ok := prices[function]; !ok {
 		return estimate

@@ -34,8 +34,9 @@ func schemaOfNode(n *Node) *spec.Schema {
 
 // MapOf returns the node of a map whose values have the given node.
 func MapOf(values *Node) *Node {
-	return &Node{Schema: openapi.Schema{Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}}, Values: values,
-		mixed: values.mixed}
+	return &Node{Schema: openapi.Schema{Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}},
+		Values: values,
+		mixed:  values.mixed}
 }
 
 // ListOf returns the node of a plain list of items, without a schema.
@@ -43,7 +44,8 @@ func ListOf(item *Node) *Node { return &Node{Schema: Unknown.Schema, Item: item}
 
 // ObjectOf returns the node of an object with fields.
 func ObjectOf(fields map[string]*Node) *Node {
-	n := &Node{Schema: openapi.Schema{Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}}, Fields: fields}
+	n := &Node{Schema: openapi.Schema{Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}},
+		Fields: fields}
 	n.seal()
 	return n
 }

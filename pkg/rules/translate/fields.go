@@ -226,6 +226,7 @@ func (w *rewriter) conversion(n *schema.Node) func(ast.Expr) ast.Expr {
 // requireSame fails if a value that is used as a whole differs in plain JSON.
 func (w *rewriter) requireSame(p piece) {
 	if w.dialect.Plain && p.at != nil && p.at.Differs() {
-		w.fail("uses the whole of a value to which its schema gives another meaning (%s): name the fields that matter", p.at.Difference())
+		w.fail("uses the whole of a value to which its schema gives another meaning (%s): name the fields that matter",
+			p.at.Difference())
 	}
 }

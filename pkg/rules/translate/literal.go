@@ -101,7 +101,8 @@ func (w *rewriter) constantField(p piece, name string, how selectKind) piece {
 	case how == plainSelect:
 		return piece{value: value, constant: true, at: schema.Unknown}
 	case found:
-		return piece{e: w.factory.NewMemberCall(0, "of", w.factory.NewIdent(0, "optional"), w.literal(value)), at: schema.Unknown}
+		return piece{e: w.factory.NewMemberCall(0, "of", w.factory.NewIdent(0, "optional"),
+			w.literal(value)), at: schema.Unknown}
 	}
 	return piece{e: w.factory.NewMemberCall(0, "none", w.factory.NewIdent(0, "optional"))}
 }

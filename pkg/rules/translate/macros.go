@@ -9,7 +9,8 @@ import (
 )
 
 // iterationMacros are the macros that iterate over a list or map, with one variable or with two.
-var iterationMacros = []string{"all", "exists", "exists_one", "existsOne", "map", "filter", "sortBy", "transformList", "transformMap",
+var iterationMacros = []string{"all", "exists", "exists_one", "existsOne", "map", "filter", "sortBy",
+	"transformList", "transformMap",
 	"transformMapEntry"}
 
 // macro translates the call of a macro, which became an expression.
@@ -98,7 +99,8 @@ func listOf(item *schema.Node) *schema.Node {
 // bind declares the variable of a macro, under another name if it would hide self or params of the dialect.
 func (w *rewriter) bind(name string, at *schema.Node, names bindings) (ast.Expr, bindings) {
 	there := name
-	for there == w.dialect.Self && there != varSelf || there == w.dialect.Params && there != "" || w.isNameUsed(there, name, names) {
+	for there == w.dialect.Self && there != varSelf || there == w.dialect.Params && there != "" ||
+		w.isNameUsed(there, name, names) {
 		there += "_"
 	}
 	return w.factory.NewIdent(0, there), names.with(name, binding{name: there, at: at})

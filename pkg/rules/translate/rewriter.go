@@ -120,7 +120,8 @@ func (w *rewriter) call(call ast.CallExpr, names bindings) piece {
 		return w.index(name, args, names)
 	case operators.Conditional:
 		a, b := w.expression(args[1], names), w.expression(args[2], names)
-		return piece{e: w.factory.NewCall(0, name, w.wholeValue(args[0], names), w.expr(a), w.expr(b)), at: eitherNode(a.at, b.at)}
+		return piece{e: w.factory.NewCall(0, name, w.wholeValue(args[0], names), w.expr(a),
+			w.expr(b)), at: eitherNode(a.at, b.at)}
 	case operators.In:
 		return w.inOperator(args, names)
 	}
@@ -162,7 +163,8 @@ var (
 func (w *rewriter) member(call ast.CallExpr, names bindings) piece {
 	name := call.FunctionName()
 	if slices.Contains(identityFunctions, "optional."+name) || name == "none" {
-		if target := call.Target(); target.Kind() == ast.IdentKind && target.AsIdent() == "optional" && len(call.Args()) <= 1 {
+		if target := call.Target(); target.Kind() == ast.IdentKind &&
+			target.AsIdent() == "optional" && len(call.Args()) <= 1 {
 			at := (*schema.Node)(nil)
 			var args []ast.Expr
 			for _, arg := range call.Args() {
@@ -208,7 +210,8 @@ func (w *rewriter) entries(list []ast.EntryExpr, names bindings) []ast.EntryExpr
 	made := make([]ast.EntryExpr, len(list))
 	for i, e := range list {
 		entry := e.AsMapEntry()
-		made[i] = w.factory.NewMapEntry(0, w.wholeValue(entry.Key(), names), w.wholeValue(entry.Value(), names), entry.IsOptional())
+		made[i] = w.factory.NewMapEntry(0, w.wholeValue(entry.Key(), names),
+			w.wholeValue(entry.Value(), names), entry.IsOptional())
 	}
 	return made
 }

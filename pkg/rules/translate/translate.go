@@ -161,7 +161,8 @@ func (w *rewriter) typed(e ast.Expr, gives *cel.Type, wants result) ast.Expr {
 	case wants == stringResult:
 		return w.factory.NewCall(0, operators.Add, w.text(""), e)
 	}
-	return w.factory.NewCall(0, operators.Conditional, e, w.factory.NewLiteral(0, types.True), w.factory.NewLiteral(0, types.False))
+	return w.factory.NewCall(0, operators.Conditional, e, w.factory.NewLiteral(0, types.True),
+		w.factory.NewLiteral(0, types.False))
 }
 
 // prefixed adds a prefix to the text of an expression, unless it is blank.
@@ -170,7 +171,8 @@ func (w *rewriter) prefixed(e ast.Expr, prefix string) ast.Expr {
 		return made
 	}
 	m := w.factory.NewIdent(0, "m")
-	given := w.factory.NewMemberCall(0, "ofNonZeroValue", w.factory.NewIdent(0, "optional"), w.factory.NewMemberCall(0, "trim", e))
+	given := w.factory.NewMemberCall(0, "ofNonZeroValue", w.factory.NewIdent(0, "optional"),
+		w.factory.NewMemberCall(0, "trim", e))
 	added := w.factory.NewMemberCall(0, "optMap", given, m, w.factory.NewCall(0, operators.Add, w.text(prefix), m))
 	return w.factory.NewMemberCall(0, "orValue", added, w.text(""))
 }
@@ -202,7 +204,8 @@ func (t *Translator) unparse(e ast.Expr) (string, *cel.Type, error) {
 	}
 	again, problems := t.surface.Parse(common.NewTextSource(text))
 	if len(problems.GetErrors()) > 0 || !same(again.Expr(), e) {
-		return "", nil, untranslatable("cannot be written out again without a change of its meaning: write it with less nesting")
+		return "", nil, untranslatable(
+			"cannot be written out again without a change of its meaning: write it with less nesting")
 	}
 	compiled, issues := t.target.Compile(text)
 	if issues.Err() != nil {

@@ -142,9 +142,10 @@ func (t *transition) upstream(ctx context.Context, ref operator.Ref, f *preview.
 
 // pending reports whether a config has anything to do or to say about an upstream.
 func pending(f *preview.Finding) bool {
-	return f.Finalizer != operator.FinalizerLeave || len(f.Forgotten) > 0 || slices.ContainsFunc(f.Changes, func(c preview.Change) bool {
-		return c.Action != preview.None
-	})
+	return f.Finalizer != operator.FinalizerLeave || len(f.Forgotten) > 0 ||
+		slices.ContainsFunc(f.Changes, func(c preview.Change) bool {
+			return c.Action != preview.None
+		})
 }
 
 // changes prints what the new config would do now, less what the old one would do now, too. What the old one holds back
@@ -176,12 +177,15 @@ func (t *transition) finalizer(carriesOut bool, had, f *preview.Finding) error {
 
 // change prints what the new config would do about one object, for which the configs have the documents before and
 // after.
-func (t *transition) change(before, after map[string]any, carriesOut bool, had, f *preview.Finding, c preview.Change) error {
+func (t *transition) change(
+	before, after map[string]any, carriesOut bool, had, f *preview.Finding, c preview.Change,
+) error {
 	item, other := findings.ItemOf(t.new.Pipeline(), f, c), counterpart(had, c)
 	if carriesOut && other != nil && other.Action.Writes() && other.Action != preview.Refuse {
 		item.Diffs = without(item, findings.ItemOf(t.old.Pipeline(), had, *other))
 	}
-	if c.Action == preview.None || other != nil && canonical.Digest(before) == canonical.Digest(after) && t.same(carriesOut, other, &c) {
+	if c.Action == preview.None || other != nil && canonical.Digest(before) == canonical.Digest(after) &&
+		t.same(carriesOut, other, &c) {
 		return t.unchanged(c)
 	}
 	if !c.Leftover && !c.Action.Writes() && before != nil && after != nil {
@@ -204,7 +208,8 @@ func (t *transition) carriesOut(had *preview.Finding) bool {
 // counterpart is what the old config would do with the object of a change; nil if it has none there.
 func counterpart(had *preview.Finding, c preview.Change) *preview.Change {
 	k := slices.IndexFunc(had.Changes, func(h preview.Change) bool {
-		return h.Downstream == c.Downstream && h.Kind.GroupKind() == c.Kind.GroupKind() && h.Target == c.Target && h.Leftover == c.Leftover
+		return h.Downstream == c.Downstream && h.Kind.GroupKind() == c.Kind.GroupKind() &&
+			h.Target == c.Target && h.Leftover == c.Leftover
 	})
 	if k < 0 {
 		return nil
@@ -235,11 +240,13 @@ func (t *transition) same(carriesOut bool, old, c *preview.Change) bool {
 		return old.Reason == c.Reason
 	case old.Note != "" && old.State != operator.StateDelete: // no dry run says whether the API server would accept it
 		return false
-	case !carriesOut || t.old.Pipeline().Config.Conventions.FieldManager != t.new.Pipeline().Config.Conventions.FieldManager:
+	case !carriesOut || t.old.Pipeline().Config.Conventions.FieldManager != t.new.Pipeline().
+		Config.Conventions.FieldManager:
 		return false
 	}
 	isNew := c.Before == nil || c.Action == preview.Recreate // with a random name and values in each dry run
-	return isNew || c.After == nil || old.After == nil || len(docdiff.Documents(old.After.Object, c.After.Object, nil)) == 0
+	return isNew || c.After == nil || old.After == nil ||
+		len(docdiff.Documents(old.After.Object, c.After.Object, nil)) == 0
 }
 
 // documentOf is what a config asks for of the object of a change; nil for the object of deletion.before, and while the
@@ -293,7 +300,8 @@ func (t *transition) leftovers(before *reconcile.Current, had, f *preview.Findin
 			}
 			seen[live.UID] = true
 			about := findings.About{Operator: pl.Name, Upstream: up, Downstream: d.Name,
-				Object: findings.Object{Kind: d.Kind.GVK, At: operator.Ref{Namespace: live.Namespace, Name: live.Name}, UID: string(live.UID)},
+				Object: findings.Object{Kind: d.Kind.GVK, At: operator.Ref{Namespace: live.Namespace,
+					Name: live.Name}, UID: string(live.UID)},
 				Reason: "the new config does not manage it; nothing changes or deletes it"}
 			if len(live.Owners) > 0 {
 				about.Reason += ", except through its owner reference"

@@ -65,7 +65,8 @@ func (e *explanation) up(ctx context.Context, k kinds.Kind, object *unstructured
 			return chain
 		}
 		// One that is gone, or cannot be read, ends the chain; whoever looks at it reports that.
-		parent, err := apply.New(e.Client, "why").Get(ctx, apply.Target{GVR: o.kind.GVR, Namespace: o.at.Namespace, Name: o.at.Name})
+		parent, err := apply.New(e.Client, "why").Get(ctx, apply.Target{GVR: o.kind.GVR,
+			Namespace: o.at.Namespace, Name: o.at.Name})
 		if err != nil {
 			return chain
 		}
@@ -156,7 +157,8 @@ func (e *explanation) upstream(ctx context.Context, n int, at operator.Ref) (boo
 func (e *explanation) down(ctx context.Context, kind schema.GroupKind, at operator.Ref) (bool, error) {
 	found := false
 	for n, f := range e.Files {
-		if schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).GroupKind() != kind || e.explained[fmt.Sprint(n, at)] {
+		if schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).GroupKind() != kind ||
+			e.explained[fmt.Sprint(n, at)] {
 			continue
 		}
 		e.explained[fmt.Sprint(n, at)] = true

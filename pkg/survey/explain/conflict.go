@@ -21,8 +21,9 @@ func (e *explanation) holder(ctx context.Context, p *compile.Pipeline, c preview
 	if c.State != operator.StateConflict || c.Target.Name == "" || c.Index < 0 {
 		return
 	}
-	object, err := apply.New(e.Client, "why").Get(ctx, apply.Target{GVR: p.Downstreams[c.Index].Kind.GVR, Namespace: c.Target.Namespace,
-		Name: c.Target.Name})
+	object, err := apply.New(e.Client, "why").Get(ctx, apply.Target{GVR: p.Downstreams[c.Index].Kind.GVR,
+		Namespace: c.Target.Namespace,
+		Name:      c.Target.Name})
 	if err != nil {
 		return
 	}

@@ -33,7 +33,8 @@ func (e *explanation) notReady(p *compile.Pipeline, f *preview.Finding, c previe
 		line("%s: %s", word, h.Message)
 	}
 	if c.State == operator.StateInSync && (len(list) > 0 || c.Live.Status != kstatus.CurrentStatus) {
-		line("everything is applied, and no write of the operator will change this: %s: kubectl describe %s", fix, describing(p, c))
+		line("everything is applied, and no write of the operator will change this: %s: kubectl describe %s",
+			fix, describing(p, c))
 	}
 }
 

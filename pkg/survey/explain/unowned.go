@@ -56,7 +56,8 @@ func (e *explanation) explainUnownedBy(ctx context.Context, n int, namespace str
 				continue
 			}
 			if readers++; readers <= readersTold {
-				e.remark(fmt.Sprintf("%s is input %s of %s (operator %s)", e.object, p.Inputs[i].Name, findings.Upstream(p, f), p.Name))
+				e.remark(fmt.Sprintf("%s is input %s of %s (operator %s)", e.object, p.Inputs[i].Name,
+					findings.Upstream(p, f), p.Name))
 			}
 		}
 		if key := fmt.Sprint(n, f.Ref); target && !e.explained[key] && e.targets(f) {

@@ -32,7 +32,8 @@ func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Su
 		up.Notes = []string{"it has no downstreams: source.query does not return it"}
 		return nil
 	}
-	upstream, err := apply.New(e.Client, "why").Get(ctx, apply.Target{GVR: p.Upstream.GVR, Namespace: at.Namespace, Name: at.Name})
+	upstream, err := apply.New(e.Client, "why").Get(ctx, apply.Target{GVR: p.Upstream.GVR,
+		Namespace: at.Namespace, Name: at.Name})
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		up.Notes = []string{"it has no downstreams: it does not exist"}
@@ -83,11 +84,13 @@ func (e *explanation) passedOver(
 	}
 	have, err := e.namespaceLabels(ctx, ns)
 	if err != nil {
-		return append(reasons, fmt.Sprintf("%s may not fit namespace %s, which cannot be read: %s", place("watch.namespaceSelector"), ns,
+		return append(reasons, fmt.Sprintf("%s may not fit namespace %s, which cannot be read: %s",
+			place("watch.namespaceSelector"), ns,
 			apply.Classify(err).Message))
 	}
 	for _, r := range unmet(watch.NamespaceSelector, have) {
-		reasons = append(reasons, fmt.Sprintf("its namespace %s has %s; %s requires %s", ns, r.found, place("watch.namespaceSelector"), r.wanted))
+		reasons = append(reasons, fmt.Sprintf("its namespace %s has %s; %s requires %s", ns, r.found,
+			place("watch.namespaceSelector"), r.wanted))
 	}
 	return reasons
 }

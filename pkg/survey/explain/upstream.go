@@ -54,7 +54,8 @@ func (e *explanation) upstreamState(ctx context.Context, p *compile.Pipeline, f 
 	if !e.written.IsZero() {
 		line("the operator last wrote to it at %s", e.written.UTC().Format(time.RFC3339))
 	}
-	if up := f.Upstream.GetGeneration(); p.Upstream.HasStatus && p.StatusEnabled() && f.Upstream.GetDeletionTimestamp() == nil {
+	if up := f.Upstream.GetGeneration(); p.Upstream.HasStatus && p.StatusEnabled() &&
+		f.Upstream.GetDeletionTimestamp() == nil {
 		observed, found, _ := unstructured.NestedInt64(f.Upstream.Object, "status", "observedGeneration")
 		if found && observed < up {
 			line("its status is of generation %d, it is at %d: no operator has looked at it since it changed", observed, up)
@@ -71,7 +72,8 @@ func deletionText(upstream *unstructured.Unstructured, ours []string) string {
 	if len(others) == 0 {
 		return "it is being deleted"
 	}
-	return "it is being deleted, and finalizers that are not the operator's hold it until somebody removes them: " + strings.Join(others, ", ")
+	return "it is being deleted, and finalizers that are not the operator's hold it until somebody removes them: " +
+		strings.Join(others, ", ")
 }
 
 // conditionTexts are the conditions that the operator writes. Those that say the same share a line.
@@ -103,7 +105,8 @@ func conditionTexts(names config.Conditions, upstream *unstructured.Unstructured
 func stateIn(recorded []status.Recorded, p *compile.Pipeline, c preview.Change) string {
 	for _, r := range recorded {
 		at := operator.Ref{Namespace: r.Namespace, Name: r.ObjectName}
-		if r.Name == c.Downstream && (c.Index == operator.BeforeIndex || !p.Downstreams[c.Index].Several() || at == c.Target) {
+		if r.Name == c.Downstream && (c.Index == operator.BeforeIndex ||
+			!p.Downstreams[c.Index].Several() || at == c.Target) {
 			return r.State
 		}
 	}
@@ -111,7 +114,8 @@ func stateIn(recorded []status.Recorded, p *compile.Pipeline, c preview.Change) 
 }
 
 // downstream explains one object. It shows what the status says of it beside what is decided now.
-func (e *explanation) downstream(ctx context.Context, p *compile.Pipeline, f *preview.Finding, c preview.Change, recorded string,
+func (e *explanation) downstream(ctx context.Context, p *compile.Pipeline, f *preview.Finding,
+	c preview.Change, recorded string,
 	brief bool) (out Downstream) {
 	out.Item = findings.ItemOf(p, f, c)
 	out.Asked = out.Object.Kind.GroupKind() == e.object.Kind.GroupKind() && out.Object.At == e.object.At

@@ -31,7 +31,8 @@ type About struct {
 
 // aboutChange is what a change says about its object.
 func aboutChange(pl *compile.Pipeline, f *preview.Finding, c preview.Change) About {
-	about := About{Operator: f.Operator, Upstream: Upstream(pl, f), Downstream: c.Downstream, Object: ofChange(c), State: string(c.State),
+	about := About{Operator: f.Operator, Upstream: Upstream(pl, f), Downstream: c.Downstream,
+		Object: ofChange(c), State: string(c.State),
 		Reason: c.Reason}
 	if c.Action == preview.Leftover {
 		about.Reason += toDelete(f, about.Object)
@@ -42,7 +43,8 @@ func aboutChange(pl *compile.Pipeline, f *preview.Finding, c preview.Change) Abo
 // aboutForgotten is what is said about an object that only the status records; its reason begins with reason.
 func aboutForgotten(pl *compile.Pipeline, f *preview.Finding, r preview.Forgotten, reason string) About {
 	object := Forgotten(r)
-	return About{Operator: f.Operator, Upstream: Upstream(pl, f), Downstream: r.Name, Object: object, Reason: reason + toDelete(f, object)}
+	return About{Operator: f.Operator, Upstream: Upstream(pl, f), Downstream: r.Name, Object: object,
+		Reason: reason + toDelete(f, object)}
 }
 
 // Upstream names the upstream of a finding.
@@ -68,7 +70,8 @@ func WhyForgotten(r preview.Forgotten) string {
 
 // Forgotten names an object that only the status records, or that only says itself of which downstream it is.
 func Forgotten(r preview.Forgotten) Object {
-	return Object{schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), operator.Ref{Namespace: r.Namespace, Name: r.ObjectName},
+	return Object{schema.FromAPIVersionAndKind(r.APIVersion, r.Kind),
+		operator.Ref{Namespace: r.Namespace, Name: r.ObjectName},
 		string(r.UID)}
 }
 

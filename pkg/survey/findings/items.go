@@ -86,7 +86,8 @@ func Finalizer(pl *compile.Pipeline, f *preview.Finding) []Item {
 func ItemOf(pl *compile.Pipeline, f *preview.Finding, c preview.Change) Item {
 	item := Item{About: aboutChange(pl, f, c), Action: string(c.Action), Risk: c.Risk, Note: c.Note, Failure: c.Failure,
 		Before: contentOf(c.Before), After: contentOf(c.After), Words: wordsOf(pl, c.Index)}
-	if item.hash = fieldpath.New("metadata", "annotations", pl.Config.Conventions.Hash.Annotation); pl.Config.Conventions.Hash.Label != "" {
+	if item.hash = fieldpath.New("metadata", "annotations",
+		pl.Config.Conventions.Hash.Annotation); pl.Config.Conventions.Hash.Label != "" {
 		item.hash = fieldpath.New("metadata", "labels", pl.Config.Conventions.Hash.Label)
 	}
 	switch c.Action {

@@ -70,7 +70,8 @@ func leftRows(pl *compile.Pipeline, f *preview.Finding) []Row {
 	for _, c := range f.Left {
 		about := aboutChange(pl, f, c)
 		about.State = string(operator.StateLeftover)
-		about.Reason = c.Reason + ": if no other operator has these conventions, delete it, or let adoptionPolicy: IfUnowned take it over"
+		about.Reason = c.Reason +
+			": if no other operator has these conventions, delete it, or let adoptionPolicy: IfUnowned take it over"
 		rows = append(rows, Row{about, createdAt(c.Live)})
 	}
 	return rows

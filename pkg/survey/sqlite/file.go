@@ -25,14 +25,16 @@ const mark = 0x434f524c
 
 // tableSchema makes the tables of an export.
 const tableSchema = `
-CREATE TABLE upstreams (operator TEXT NOT NULL, api_version TEXT NOT NULL, kind TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
-	uid TEXT NOT NULL, created TEXT, labels JSON, object JSON, PRIMARY KEY (operator, namespace, name)) WITHOUT ROWID;
-CREATE TABLE downstreams (operator TEXT NOT NULL, upstream_namespace TEXT NOT NULL, upstream_name TEXT NOT NULL, downstream TEXT NOT NULL,
-	api_version TEXT NOT NULL, kind TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, uid TEXT, created TEXT,
+CREATE TABLE upstreams (operator TEXT NOT NULL, api_version TEXT NOT NULL, kind TEXT NOT NULL, namespace TEXT NOT NULL,
+	name TEXT NOT NULL, uid TEXT NOT NULL, created TEXT, labels JSON, object JSON,
+	PRIMARY KEY (operator, namespace, name)) WITHOUT ROWID;
+CREATE TABLE downstreams (operator TEXT NOT NULL, upstream_namespace TEXT NOT NULL, upstream_name TEXT NOT NULL,
+	downstream TEXT NOT NULL, api_version TEXT NOT NULL, kind TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
+	uid TEXT, created TEXT,
 	state TEXT NOT NULL, reason TEXT NOT NULL);
 CREATE INDEX downstreams_of ON downstreams (operator, upstream_namespace, upstream_name);
-CREATE TABLE conditions (operator TEXT NOT NULL, upstream_namespace TEXT NOT NULL, upstream_name TEXT NOT NULL, type TEXT NOT NULL,
-	status TEXT NOT NULL, reason TEXT, message TEXT, changed TEXT);
+CREATE TABLE conditions (operator TEXT NOT NULL, upstream_namespace TEXT NOT NULL, upstream_name TEXT NOT NULL,
+	type TEXT NOT NULL, status TEXT NOT NULL, reason TEXT, message TEXT, changed TEXT);
 CREATE INDEX conditions_of ON conditions (operator, upstream_namespace, upstream_name);
 CREATE TABLE exports (operator TEXT PRIMARY KEY, written TEXT NOT NULL);
 `
@@ -100,7 +102,8 @@ func New(ctx context.Context, place string, note func(format string, args ...any
 		return nil, e.failed(err)
 	}
 	// The file is removed after any error, so that it needs no journal.
-	if e.db, err = source.OpenSQLite(ctx, e.temp, "mode=rw&_pragma=synchronous(OFF)&_pragma=journal_mode(MEMORY)"); err != nil {
+	if e.db, err = source.OpenSQLite(ctx, e.temp,
+		"mode=rw&_pragma=synchronous(OFF)&_pragma=journal_mode(MEMORY)"); err != nil {
 		return nil, e.failed(err)
 	}
 	marked := fmt.Sprintf("PRAGMA application_id = %d;", mark)
@@ -168,7 +171,8 @@ func (e *File) leaveOneFile() {
 		return
 	}
 	defer func() { _ = db.Close() }()
-	_, _ = db.ExecContext(ctx, "PRAGMA busy_timeout = 100; PRAGMA journal_mode = DELETE") // a later export does it otherwise
+	// a later export does it otherwise
+	_, _ = db.ExecContext(ctx, "PRAGMA busy_timeout = 100; PRAGMA journal_mode = DELETE")
 }
 
 func (e *File) begin(ctx context.Context) (err error) {

@@ -1,4 +1,5 @@
-package generate
+// Package healthchecks says to Argo CD and Flux what the conditions that configs name mean for the health of an object.
+package healthchecks
 
 import (
 	"bytes"
@@ -33,9 +34,9 @@ type OperatorHealth struct {
 	Pause string
 }
 
-// HealthOf gathers what configs say about the health of the kinds that they watch, kinds in the order of the configs.
+// Of gathers what configs say about the health of the kinds that they watch, kinds in the order of the configs.
 // silent names the operators that write no status, and so say nothing.
-func HealthOf(files []*load.File) (list []Health, silent []string) {
+func Of(files []*load.File) (list []Health, silent []string) {
 	for _, f := range files {
 		if enabled := f.Status.Enabled; enabled != nil && !*enabled {
 			silent = append(silent, f.Metadata.Name)
@@ -65,7 +66,8 @@ func (h Health) Standard() bool {
 		return false
 	}
 	t := h.Operators[0].Types
-	return t.Ready == "Ready" && (t.Stalled == "Stalled" || t.Stalled == "") && (t.Reconciling == "Reconciling" || t.Reconciling == "")
+	return t.Ready == "Ready" && (t.Stalled == "Stalled" || t.Stalled == "") &&
+		(t.Reconciling == "Reconciling" || t.Reconciling == "")
 }
 
 // stalling are the reasons of Ready that come with Stalled: nothing goes on before someone acts. Where a config gives
@@ -102,9 +104,11 @@ func WriteFlux(out *bytes.Buffer, list []Health) error {
 			standard = append(standard, h.Kind.Kind)
 		}
 	}
-	out.WriteString("# For a Kustomization (kustomize.toolkit.fluxcd.io) that applies these kinds; it needs spec.wait or spec.healthChecks.\n")
+	out.WriteString("# For a Kustomization (kustomize.toolkit.fluxcd.io) that applies these kinds; it needs spec.wait " +
+		"or spec.healthChecks.\n")
 	if len(standard) > 0 {
-		fmt.Fprintf(out, "# The conditions of %s have the usual names, which Flux reads without this too.\n", strings.Join(standard, ", "))
+		fmt.Fprintf(out, "# The conditions of %s have the usual names, which Flux reads without this too.\n",
+			strings.Join(standard, ", "))
 	}
 	text, err := yamltext.Of(map[string]any{"spec": map[string]any{"healthCheckExprs": entries}})
 	out.WriteString(text)

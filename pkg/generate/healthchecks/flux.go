@@ -1,4 +1,4 @@
-package generate
+package healthchecks
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ func (o OperatorHealth) failed() string {
 	if o.Types.Stalled != "" {
 		return condition(o.Types.Stalled, "True", "")
 	}
-	return condition(o.Types.Ready, "False", " && c.reason in "+celList(stalling))
+	return condition(o.Types.Ready, "False", " && c.reason in "+`["`+strings.Join(stalling, `", "`)+`"]`)
 }
 
 // condition is CEL that holds where the object has the condition, and that of the present generation. Some kinds of

@@ -1,4 +1,4 @@
-package generate_test
+package healthchecks_test
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
-	"github.com/corollary-dev/corollary/pkg/generate"
+	"github.com/corollary-dev/corollary/pkg/generate/healthchecks"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -89,7 +89,7 @@ func paused(facts ...status.Fact) []status.Summary {
 	return []status.Summary{{Downstreams: facts, Held: "paused"}}
 }
 
-func healthOf(t *testing.T, types []status.Types) generate.Health {
+func healthOf(t *testing.T, types []status.Types) healthchecks.Health {
 	t.Helper()
 	var files []*load.File
 	for i, c := range types {
@@ -100,7 +100,7 @@ func healthOf(t *testing.T, types []status.Types) generate.Health {
 		f.Status.Conditions = config.Conditions{Ready: c.Ready, Valid: c.Valid, Reconciling: c.Reconciling, Stalled: c.Stalled}
 		files = append(files, f)
 	}
-	list, silent := generate.HealthOf(files)
+	list, silent := healthchecks.Of(files)
 	if len(list) != 1 || len(silent) != 0 {
 		t.Fatalf("%d kinds, silent: %v; want one kind", len(list), silent)
 	}
@@ -179,7 +179,7 @@ func luaValue(l *lua.LState, value any) lua.LValue {
 }
 
 // fluxSays evaluates the expressions by Flux's own code.
-func fluxSays(t *testing.T, health generate.Health, object *unstructured.Unstructured) kstatus.Status {
+func fluxSays(t *testing.T, health healthchecks.Health, object *unstructured.Unstructured) kstatus.Status {
 	t.Helper()
 	entry := health.Flux()
 	evaluator := must.Get(fluxcel.NewStatusEvaluator(&kustomize.HealthCheckExpressions{
@@ -192,7 +192,7 @@ func fluxSays(t *testing.T, health generate.Health, object *unstructured.Unstruc
 func TestHealthOfTheCoreGroup(t *testing.T) {
 	f := &load.File{}
 	f.Metadata.Name, f.Watch, f.Status.Conditions.Ready = "a", config.Watch{APIVersion: "v1", Kind: "Service"}, "Ready"
-	list, _ := generate.HealthOf([]*load.File{f})
+	list, _ := healthchecks.Of([]*load.File{f})
 	must.Same(t, "resource.customizations.health.Service", list[0].ArgoCDKey(), "the key")
 	script := must.Get(list[0].ArgoCD()).In(t)
 	for value, want := range map[string]struct {
@@ -214,7 +214,7 @@ func TestNoHealth(t *testing.T) {
 	off := false
 	f := &load.File{}
 	f.Metadata.Name, f.Status.Enabled = "quiet", &off
-	list, silent := generate.HealthOf([]*load.File{f})
+	list, silent := healthchecks.Of([]*load.File{f})
 	if len(list) != 0 || len(silent) != 1 || silent[0] != "quiet" {
 		t.Errorf("kinds %v, silent %v; want none, and quiet", list, silent)
 	}
