@@ -30,11 +30,6 @@ func (s *Settings) RecordedBefore(upstream *unstructured.Unstructured) *status.R
 	return &all[i]
 }
 
-// GroupKindOf is the kind of an object that a status records.
-func GroupKindOf(r *status.Recorded) schema.GroupKind {
-	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind()
-}
-
 // AsMap is a value of JSON as a map; nil if it is another one.
 func AsMap(v any) map[string]any {
 	m, _ := v.(map[string]any)

@@ -142,12 +142,10 @@ func (s *Settings) Fact(d *Downstream, r Result, health func() status.Fact) stat
 			return health()
 		}
 		f.Progressing, f.Message = true, "no object of it is known, and nothing is created while the upstream is paused"
-	case StateInSync, StateDrifted, StateStale:
-		if r.Live != nil {
+	default:
+		if r.Live != nil && r.Outcome.State.IsApplied() {
 			return withState(health(), r.Outcome)
 		}
-		f.Progressing = true
-	default:
 		f.Progressing = true
 	}
 	return f

@@ -102,11 +102,6 @@ func (s *Settings) Paused(upstream *unstructured.Unstructured) bool {
 	return pause != nil && upstream.GetAnnotations()[pause.Annotation] == "true"
 }
 
-// SelectsLabels reports whether the config selects upstreams by their labels or their namespace's.
-func (s *Settings) SelectsLabels() bool {
-	return s.Config.Watch.LabelSelector != nil || s.Config.Watch.NamespaceSelector != nil
-}
-
 // StatusEnabled reports whether the config lets us write the upstream's status.
 func (s *Settings) StatusEnabled() bool {
 	return s.Config.Status.Enabled == nil || *s.Config.Status.Enabled

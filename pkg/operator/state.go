@@ -76,6 +76,16 @@ func States() []State {
 		StateBeforeRunning, StateBeforeFinished, StateBeforeFailed, StateBeforeTimedOut}
 }
 
+// IsApplied reports whether an existing object in this state is as it was applied, or differs where nothing is written
+// for that.
+func (s State) IsApplied() bool { return s == StateInSync || s == StateDrifted || s == StateStale }
+
+// IsLeftAlone reports whether an existing object in this state does not get the present document, for as long as the
+// state lasts.
+func (s State) IsLeftAlone() bool {
+	return s == StatePaused || s == StateInvalid || s == StateRenderFailed || s == StateWaiting || s == StateStale
+}
+
 // Action is the one request (or pair of requests) that an Outcome asks for.
 type Action string
 

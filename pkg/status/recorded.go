@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -49,6 +50,11 @@ func KeepBaselines(list, before []Recorded) []Recorded {
 
 // Done reports whether the object was created once and has finished or failed.
 func (r Recorded) Done() bool { return r.State == StateFinished || r.State == StateFailed }
+
+// GroupKind is the kind of the object.
+func (r Recorded) GroupKind() schema.GroupKind {
+	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind()
+}
 
 // RecordedList returns the list for the status: sorted by name and object, without empty values.
 func RecordedList(list []Recorded) []any {

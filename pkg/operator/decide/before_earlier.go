@@ -22,7 +22,7 @@ func EarlierBefore(s *operator.Settings, upstream *unstructured.Unstructured) *s
 		return nil
 	}
 	before := s.Config.Deletion.Before
-	if before != nil && operator.GroupKindOf(r) == schema.FromAPIVersionAndKind(before.APIVersion,
+	if before != nil && r.GroupKind() == schema.FromAPIVersionAndKind(before.APIVersion,
 		before.Kind).GroupKind() {
 		return nil
 	}
@@ -49,7 +49,7 @@ func decideEarlier(s *operator.Settings, r *status.Recorded, f operator.BeforeFa
 	if live != nil {
 		o.UID = live.UID
 	}
-	what, isJob := r.Kind, operator.GroupKindOf(r) == batchv1.SchemeGroupVersion.WithKind("Job").GroupKind()
+	what, isJob := r.Kind, r.GroupKind() == batchv1.SchemeGroupVersion.WithKind("Job").GroupKind()
 	if r.ObjectName != "" {
 		what += " " + o.Target.String()
 	}

@@ -72,7 +72,7 @@ func rank(live *drift.Live, uid types.UID) int {
 // own under another name.
 func justForgotten(s *operator.Settings, in operator.Input, d *operator.Downstream) string {
 	for _, r := range forgottenBy(s, in) {
-		if r.State != string(operator.StateLeftover) && operator.GroupKindOf(&r) == d.GVK().GroupKind() {
+		if r.State != string(operator.StateLeftover) && r.GroupKind() == d.GVK().GroupKind() {
 			return fmt.Sprintf("%s %s of downstream %s", r.Kind, operator.Ref{Namespace: r.Namespace,
 				Name: r.ObjectName}, r.Name)
 		}

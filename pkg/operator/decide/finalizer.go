@@ -47,7 +47,7 @@ func isKept(o operator.Outcome) bool {
 func isLeftBehind(s *operator.Settings, in operator.Input, out *operator.Decision) bool {
 	for k, o := range out.Outcomes {
 		live, unchanged := in.Facts[k].Live, o.Action == operator.ActionNone && !o.Theirs &&
-			slices.Contains(LeftAlone, o.State)
+			o.State.IsLeftAlone()
 		if live != nil && (unchanged || referenced(live, in)) && isHeld(s, in, live, o.Downstream) {
 			return true
 		}
@@ -116,7 +116,7 @@ func saveFromCollector(s *operator.Settings, in operator.Input, out *operator.De
 	for k := range out.Outcomes {
 		o := &out.Outcomes[k]
 		own := operator.Owned{Downstream: o.Downstream, Live: o.Live, Certain: true}
-		if o.Live != nil && !o.Theirs && slices.Contains(LeftAlone, o.State) && in.Facts[k].Spaced == 0 {
+		if o.Live != nil && !o.Theirs && o.State.IsLeftAlone() && in.Facts[k].Spaced == 0 {
 			saveOne(s, in, o, own)
 		}
 	}
@@ -125,11 +125,6 @@ func saveFromCollector(s *operator.Settings, in operator.Input, out *operator.De
 			saveOne(s, in, &out.Leftovers[i], own)
 		}
 	}
-}
-
-// LeftAlone are the states of existing objects that do not get the present document.
-var LeftAlone = []operator.State{
-	operator.StatePaused, operator.StateInvalid, operator.StateRenderFailed, operator.StateWaiting, operator.StateStale,
 }
 
 // IsCollected reports whether the garbage collector would delete an object of ours that deletionPolicy keeps.

@@ -86,8 +86,7 @@ func keeps(s *operator.Settings, own operator.Owned) bool {
 }
 
 func inPlace(o operator.Outcome) bool {
-	return o.State == operator.StateInSync || o.State == operator.StateDrifted || o.State == operator.StateStale ||
-		(o.State == operator.StateContested && o.Live != nil)
+	return o.State.IsApplied() || o.State == operator.StateContested && o.Live != nil
 }
 
 func referenced(live *drift.Live, in operator.Input) bool {

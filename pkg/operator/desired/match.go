@@ -45,6 +45,11 @@ func (r *Renderer) SelectsLike(other *Renderer) bool {
 	return reflect.DeepEqual(r.Config.Watch, other.Config.Watch) && len(r.MatchConditions) == len(other.MatchConditions)
 }
 
+// SelectsLabels reports whether the config selects upstreams by their labels or their namespace's.
+func (r *Renderer) SelectsLabels() bool {
+	return r.Config.Watch.LabelSelector != nil || r.Config.Watch.NamespaceSelector != nil
+}
+
 // HasMatchConditions reports whether Match can exclude an object.
 func (r *Renderer) HasMatchConditions() bool { return len(r.MatchConditions) > 0 }
 

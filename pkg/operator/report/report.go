@@ -10,7 +10,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -169,7 +168,7 @@ func observedGeneration(s *operator.Settings, upstream *unstructured.Unstructure
 // losesValues reports whether the object of an outcome that does not exist had values that are lost, now or once its
 // upstream is not left alone.
 func losesValues(d *operator.Downstream, o operator.Outcome) bool {
-	return o.LostValues != "" || d.HasGenerated() && slices.Contains(decide.LeftAlone, o.State)
+	return o.LostValues != "" || d.HasGenerated() && o.State.IsLeftAlone()
 }
 
 // record is the identifiers of an existing downstream. What the status recorded before is kept while nothing is known

@@ -2,7 +2,6 @@ package explain
 
 import (
 	"fmt"
-	"slices"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
@@ -16,8 +15,7 @@ import (
 // config, and who can do something about it. While it is to be written that comes first, and says nothing of what is to
 // be then.
 func (e *explanation) notReady(p *compile.Pipeline, f *preview.Finding, c preview.Change, line func(string, ...any)) {
-	applied := []operator.State{operator.StateInSync, operator.StateDrifted, operator.StateStale, operator.StatePaused}
-	if !slices.Contains(applied, c.State) || !findings.HasObject(c) {
+	if !c.State.IsApplied() && c.State != operator.StatePaused || !findings.HasObject(c) {
 		return
 	}
 	fix, list := "look at it", findings.UnmetRules(p, f, c)
