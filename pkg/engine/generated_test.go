@@ -12,6 +12,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 var secretKind = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
@@ -363,6 +364,30 @@ func TestImmutableWithoutMarks(t *testing.T) {
 		secretText(t, ns, "a", "pin", is(pin))
 		waitEvent(t, ns, "a", "NewRandomValue", "a new random value for data.pw, data.pin: data.password goes, which nothing gives any more")
 	})
+}
+
+// TestRemovedGeneratedKey: a generated key that someone removed, the way to rotate a value, is made anew: a preview and
+// the event say so, whether it was removed while a process ran or not.
+func TestRemovedGeneratedKey(t *testing.T) {
+	t.Parallel()
+	for _, running := range []bool{true, false} {
+		t.Run(fmt.Sprint("running ", running), spaced(func(t *testing.T, ns, name string) {
+			conf := strings.Replace(generatedConfig(t, ns, name), "events: None", "events: All", 1)
+			r := startWidget(t, ns, conf)
+			before, pin := generatedOf(t, ns, "a")
+			if !running {
+				r.halt()
+			}
+			testkit.Patch(t, secretKind, ns, "a", "somebody", `{"data":{"password":null}}`)
+			if !running {
+				surveyAll(t, testkit.Config(t), survey.Options{}, conf).expect(t, "a", "repair a")
+				start(t, testkit.Config(t), conf).ready()
+			}
+			secretText(t, ns, "a", "password", not(before))
+			secretText(t, ns, "a", "pin", is(pin))
+			waitEvent(t, ns, "a", "Repaired", "lacks a generated value, which is made anew")
+		}))
+	}
 }
 
 // TestGeneratedKeyUnclear: where two keys take the place of one that others own, neither has its value, and an event

@@ -106,6 +106,8 @@ func (x *action) didApply(read, resp *unstructured.Unstructured) {
 			x.Stay = drift.LostFields(read, resp, manager)
 		}
 	case x.Live != nil && x.Live.ResourceVersion == resp.GetResourceVersion():
+	case x.Live != nil && x.d.View.LacksGenerated(x.Live):
+		x.Did, x.ChangedBy = events.EventRepaired, new("")
 	case read != nil && drift.IsOwnChange(x.Changed, manager):
 		x.Did, x.ChangedBy, x.Message = events.EventUpdated, &by,
 			"the names in conventions have changed, or the version of the upstream"

@@ -46,12 +46,13 @@ func (t *dryRun) readAnswers(ctx context.Context, d operator.Decision, in operat
 func (t *dryRun) accepted(o operator.Outcome, answer *unstructured.Unstructured, in operator.Input) {
 	c := t.change(o, ActionOf(o))
 	c.Document = t.documentFor(o, in)
-	live := t.Pipeline.Downstreams[o.Downstream].View.Live(answer)
+	view := &t.Pipeline.Downstreams[o.Downstream].View
+	live := view.Live(answer)
 	live.NeedsTakeover, live.HasPreviousNames = false, false
 	c.After = answer
 	t.after[o.Object], t.changes[o.Object] = live, c
 	if o.Live != nil && o.Action == operator.ActionApply && !o.Live.NeedsTakeover && live.P == o.Live.P &&
-		live.Hash == o.Live.Hash && !o.Live.Extra {
+		live.Hash == o.Live.Hash && !o.Live.Extra && !view.LacksGenerated(o.Live) {
 		c.Action, c.State, c.Reason = None, operator.StateInSync,
 			"the API server normalizes it; an apply would change nothing"
 		return
