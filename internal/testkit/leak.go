@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 )
 
@@ -98,18 +99,6 @@ func SecretSinks() map[string]string {
 		"dataKey": config(head + "      data: {{ dict (printf \"%s ~\" (" + plain + ")) \"x\" | toJson }}"),
 		"twice": config(head + "      data:\n        {{ " + plain +
 			" | quote }}: a\n        {{ " + plain + " | quote }}: b"),
-		"replicas": "apiVersion: apps/v1\n    kind: Deployment\n    template: |\n      " + head + "      spec: {replicas: " +
-			"{{ " + plain + " | quote }}, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: " +
-			"{containers: [{name: a, image: b}]}}}",
-		"image": "apiVersion: apps/v1\n    kind: Deployment\n    template: |\n      " + head + "      spec: {selector: " +
-			"{matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: {{ " + plain +
-			" | quote }}, image: b}]}}}",
-		"unknown": "apiVersion: apps/v1\n    kind: Deployment\n    template: |\n      " + head +
-			"      spec: {selector: {matchLabels: {a: b}}, {{ " + plain +
-			" | quote }}: x, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}",
-		"envTwice": "apiVersion: apps/v1\n    kind: Deployment\n    template: |\n      " + head + "      spec: {selector: " +
-			"{matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b, env: " +
-			"[{name: {{ " + plain + " | quote }}, value: a}, {name: {{ " + plain + " | quote }}, value: b}]}]}}}",
 		"svcType": "apiVersion: v1\n    kind: Service\n    template: |\n      " + head + "      spec: {type: {{ " + plain +
 			" | quote }}, ports: [{port: 80}]}",
 		"port": "apiVersion: v1\n    kind: Service\n    template: |\n      " + head +
@@ -126,6 +115,7 @@ func SecretSinks() map[string]string {
 			"      type: kubernetes.io/dockerconfigjson\n      stringData: {.dockerconfigjson: {{ printf \"{%s\" (" +
 			plain + ") | quote }}}",
 	}
+	maps.Copy(sinks, deploymentSinks(head, plain))
 	// printf has a format that is made: check refuses a constant one that the value never fits.
 	for name, hole := range map[string]string{"semver": plain + " | semver | toJson",
 		"fromJson": plain + " | printf \"{%s\" | fromJson | toJson", "fail": "fail (printf \"no %s\" (" + plain + "))",
@@ -144,4 +134,23 @@ func SecretSinks() map[string]string {
 		sinks[name] = strings.ReplaceAll(text, "SINK", strings.ToLower(name))
 	}
 	return sinks
+}
+
+// deploymentSinks are the sinks in a Deployment.
+func deploymentSinks(head, plain string) map[string]string {
+	deployment := "apiVersion: apps/v1\n    kind: Deployment\n    template: |\n      " + head
+	return map[string]string{
+		"replicas": deployment + "      spec: {replicas: " +
+			"{{ " + plain + " | quote }}, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: " +
+			"{containers: [{name: a, image: b}]}}}",
+		"image": deployment + "      spec: {selector: " +
+			"{matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: {{ " + plain +
+			" | quote }}, image: b}]}}}",
+		"unknown": deployment +
+			"      spec: {selector: {matchLabels: {a: b}}, {{ " + plain +
+			" | quote }}: x, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}",
+		"envTwice": deployment + "      spec: {selector: " +
+			"{matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b, env: " +
+			"[{name: {{ " + plain + " | quote }}, value: a}, {name: {{ " + plain + " | quote }}, value: b}]}]}}}",
+	}
 }

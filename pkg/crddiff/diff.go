@@ -226,7 +226,8 @@ func (d *differ) version(before, after *apiextensionsv1.CustomResourceDefinition
 			Breaking,
 			"the version was removed, and objects are stored in it: the API server refuses that while status.storedVersions "+
 				"names it",
-			"make another version the stored one, run corollary migrate "+d.old.Name+" --leaving "+before.Name+", then remove it",
+			"make another version the stored one, run corollary migrate "+d.old.Name+" --leaving "+before.Name+
+				", then remove it",
 		)
 		return
 	case after == nil && before.Served:

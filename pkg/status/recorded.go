@@ -51,6 +51,9 @@ func KeepBaselines(list, before []Recorded) []Recorded {
 // Done reports whether the object was created once and has finished or failed.
 func (r Recorded) Done() bool { return r.State == StateFinished || r.State == StateFailed }
 
+// IsCurrent reports whether the object is certainly its downstream's, and no other one has replaced it.
+func (r Recorded) IsCurrent() bool { return !r.Guessed && !r.Replaced }
+
 // GroupKind is the kind of the object.
 func (r Recorded) GroupKind() schema.GroupKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind()

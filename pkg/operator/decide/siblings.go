@@ -23,7 +23,7 @@ func SiblingAt(
 		return ""
 	}
 	hasOther := func(r status.Recorded) bool {
-		return r.Name == d.Name && !r.Guessed && !r.Replaced && r.UID != "" && r.UID != live.UID
+		return r.Name == d.Name && r.IsCurrent() && r.UID != "" && r.UID != live.UID
 	}
 	for _, r := range recorded {
 		if r.UID != live.UID || r.Name == d.Name || r.Guessed {
