@@ -213,20 +213,51 @@ func TestLossOfWhatIsLeftAloneIsReported(t *testing.T) {
 	}
 }
 
-// The config renames all items of forEach: each takes over the values of the one that differs from it in nothing but
-// the name.
+// The config renames all items of forEach: each takes over the values of the one that was of the same item, also if the
+// upstream is edited before that is done.
 func TestRenamedItemsKeepTheirValues(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := poolOfSecrets(ns, name)
-		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, pool("a", "one=x", "two=y"))
-		one, two := secretText(t, ns, "a-one", "password", anyText), secretText(t, ns, "a-two", "password", anyText)
-		<-time.After(time.Minute)
-		r.restart(nil, strings.Replace(conf, `metadata: {name: "{{ .metadata.name }}-`, `metadata: {name: "{{ .metadata.name }}-login-`, 1))
-		if secretText(t, ns, "a-login-one", "password", anyText) != one || secretText(t, ns, "a-login-two", "password", anyText) != two {
-			t.Error("an item has a new value")
-		}
-	})
+	t.Parallel()
+	for _, row := range []string{"unedited", "edited", "paused and edited", "invalid and edited", "item edited"} {
+		t.Run(row, spaced(func(t *testing.T, ns, name string) {
+			conf := replaceOnce(t, poolOfSecrets(ns, name), "downstreams:\n", "validate: [{rule: \"self.spec.workers.all(w, w.value != 'bad')\", message: wrong}]\ndownstreams:\n")
+			r := start(t, testkit.Config(t), conf).ready()
+			testkit.Apply(t, ns, pool("a", "one=x", "two=y"))
+			one, two := secretText(t, ns, "a-one", "password", anyText), secretText(t, ns, "a-two", "password", anyText)
+			pause := func(value string) {
+				testkit.Patch(t, pools, ns, "a", "somebody", fill(`{"metadata":{"annotations":{"NAME.example.com/paused":`+value+`}}}`, ns, name))
+			}
+			<-time.After(time.Minute)
+			switch row {
+			case "paused and edited":
+				pause(`"true"`)
+			case "invalid and edited":
+				testkit.Apply(t, ns, pool("a", "one=bad", "two=y"))
+			}
+			<-time.After(time.Minute)
+			renamed := strings.Replace(conf, `metadata: {name: "{{ .metadata.name }}-`, `metadata: {name: "{{ .metadata.name }}-login-`, 1)
+			if row == "unedited" || row == "edited" || row == "item edited" {
+				r.halt()
+			} else {
+				r.become("reload", renamed)
+				<-time.After(time.Minute)
+			}
+			switch row {
+			case "edited", "paused and edited", "invalid and edited":
+				testkit.Apply(t, ns, pool("a", "one=x", "two=y", "three=z"))
+			case "item edited":
+				testkit.Apply(t, ns, pool("a", "one=other", "two=y"))
+			}
+			switch row {
+			case "paused and edited":
+				pause("null")
+			case "invalid and edited":
+			default:
+				start(t, testkit.Config(t), renamed).ready()
+			}
+			secretText(t, ns, "a-login-one", "password", is(one))
+			secretText(t, ns, "a-login-two", "password", is(two))
+		}))
+	}
 }
 
 // A Secret that is made again without the values of one that it replaces is counted once, at a start and at a reload.

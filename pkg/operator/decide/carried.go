@@ -174,8 +174,8 @@ func refsOf(list []*drift.Live) string {
 }
 
 // predecessors are the objects at no target that an object replaces, and others that it may replace as well as another
-// one does. The name of one of several objects is its identity: one of another name is the same item only if the
-// upstream did not change, so that the template renamed it.
+// one does. One of several objects says of which item it is. Where it does not, its name is its identity: one of
+// another name is the same item only if the upstream did not change, so that the template renamed it.
 func predecessors(
 	s *operator.Settings, in operator.Input, out *operator.Decision, o operator.Outcome,
 ) (sources, others []*drift.Live) {
@@ -188,13 +188,41 @@ func predecessors(
 		case own.Certain && own.Downstream != o.Downstream:
 		case !own.Certain && !isOnlyGenerated(s, d):
 			others = append(others, own.Live)
-		case d.Several() && !isSameItem(s, in, out, o, own.Live):
-			others = append(others, own.Live)
-		default:
+		case !d.Several():
 			sources = append(sources, own.Live)
+		default:
+			switch k := wantedFor(in, o.Downstream, own.Live); {
+			case k == o.Object, k == operator.NoIndex && isSameItem(s, in, out, o, own.Live):
+				sources = append(sources, own.Live)
+			case k == operator.NoIndex:
+				others = append(others, own.Live)
+			}
 		}
 	}
 	return sources, others
+}
+
+// wantedFor is the index of the object that is wanted for the item of which an object at no target says that it is;
+// NoIndex if it does not say, or more than one of either are of that item.
+func wantedFor(in operator.Input, downstream int, live *drift.Live) (k int) {
+	item, first := generated.ItemIn(live.Hash), in.Desired.First(downstream)
+	isOther := func(own operator.Owned) bool {
+		return own.Downstream == downstream && own.Live.UID != live.UID && generated.ItemIn(own.Live.Hash) == item
+	}
+	if item == "" || slices.ContainsFunc(in.Leftovers, isOther) {
+		return operator.NoIndex
+	}
+	k = operator.NoIndex
+	for i, o := range in.Desired.Of(downstream) {
+		switch {
+		case !o.Wanted || generated.ItemIn(o.Hash) != item:
+		case k != operator.NoIndex:
+			return operator.NoIndex
+		default:
+			k = first + i
+		}
+	}
+	return k
 }
 
 // isOnlyGenerated reports whether no other downstream of the kind has generated values.

@@ -254,11 +254,11 @@ func TestRenamedGeneratedKeys(t *testing.T) {
 		n := len(to.Generated)
 		p.Downstreams[0].Generated, p.Downstreams[0].View.Generated, p.Downstreams[0].View.Initial = to.Generated, n, make([]fieldpath.Path, n)
 		live.Secret = &drift.Secret{Keys: strings.Fields(row.has), Others: strings.Fields(row.others)}
-		live.Hash = generated.HashOf(d(row.before), hash+"0")
+		live.Hash = generated.HashOf(d(row.before), hash+"0", nil)
 		for _, g := range to.Generated {
 			live.Initial = append(live.Initial, drift.InitialField{Present: slices.Contains(strings.Fields(row.has+" "+row.others), g.Key)})
 		}
-		want := operator.DesiredObject{Wanted: true, Target: target, Hash: generated.HashOf(to, hash), Sum: canonical.Digest("new"), Secret: generated.SecretKeys(to, map[string]any{"data": map[string]any{"user": "x"}})}
+		want := operator.DesiredObject{Wanted: true, Target: target, Hash: generated.HashOf(to, hash, nil), Sum: canonical.Digest("new"), Secret: generated.SecretKeys(to, map[string]any{"data": map[string]any{"user": "x"}})}
 		in := operator.Input{Upstream: upstreamObject(), Selected: true, Now: now, Desired: &operator.Desired{Objects: []operator.DesiredObject{want}}, Facts: []operator.Facts{{Live: live}}}
 		observed(in.Upstream, map[bool]int64{true: 1, false: 2}[row.edited])
 		if row.replaced {

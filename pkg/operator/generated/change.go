@@ -1,6 +1,7 @@
 package generated
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -11,15 +12,34 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// HashOf is the hash of a document with that of its generated keys at the end: an object says itself which of its keys
-// were generated, to whoever they belong by now. It fits into a label. A document without generated keys has only its
-// own.
-func HashOf(d *operator.Downstream, hash string) string {
-	if len(d.Generated) == 0 {
+// HashOf is the hash of a document with digests of its generated keys and of the item of forEach that it is of: an
+// object says itself which of its keys were generated, to whoever they belong by now, and with which other one its
+// values go, whatever their names. It fits into a label. A document without generated keys has only its own.
+func HashOf(d *operator.Downstream, hash string, item any) string {
+	switch {
+	case len(d.Generated) == 0:
 		return hash
+	case item == nil:
+		return hash + "-" + digestOf(keysOf(d))
 	}
-	return hash + "-" + digestOf(keysOf(d))
+	return shortened(hash) + "-" + digestOf(keysOf(d)) + "-" + digestOf([]string{identityOf(item)})
 }
+
+// identityOf is what distinguishes an item from others and stays when it is edited: its name, as in lists of
+// Kubernetes, its key if the items are those of a map, or all of it.
+func identityOf(item any) string {
+	m, _ := item.(map[string]any)
+	for _, key := range []string{"name", "key"} {
+		if name, ok := m[key].(string); ok {
+			return key + "=" + name
+		}
+	}
+	text, _ := json.Marshal(item) // values of CEL always are JSON
+	return string(text)
+}
+
+// shortened leaves room for the item in a label.
+func shortened(hash string) string { return hash[:min(len(hash), 63-2*(1+digestLength))] }
 
 func keysOf(d *operator.Downstream) []string {
 	keys := make([]string, len(d.Generated))
@@ -32,15 +52,24 @@ func keysOf(d *operator.Downstream) []string {
 func digestOf(keys []string) string {
 	keys = slices.Clone(keys)
 	slices.Sort(keys)
-	return canonical.ExactDigest(strings.Join(keys, ",")).String()[:7]
+	return canonical.ExactDigest(strings.Join(keys, ",")).String()[:digestLength]
 }
 
-// splitHash is what HashOf joins; keys is empty if the document had no generated keys, or a process applied it that did
+const digestLength = 7
+
+// splitHash is what HashOf joins; keys and item are empty if the document had none, or a process applied it that did
 // not say so.
-func splitHash(hash string) (doc, keys string) {
+func splitHash(hash string) (doc, keys, item string) {
 	version, rest, _ := strings.Cut(hash, "-")
-	doc, keys, _ = strings.Cut(rest, "-")
-	return version + "-" + doc, keys
+	doc, rest, _ = strings.Cut(rest, "-")
+	keys, item, _ = strings.Cut(rest, "-")
+	return shortened(version + "-" + doc), keys, item
+}
+
+// ItemIn is the digest of the item of forEach that an object with this hash is of; empty if it does not say.
+func ItemIn(hash string) string {
+	_, _, item := splitHash(hash)
+	return item
 }
 
 // Change is how the generated keys of an object differ from those that the config has.
@@ -68,10 +97,10 @@ func ChangeOf(d *operator.Downstream, w *operator.DesiredObject, live *drift.Liv
 	now := keysOf(d)
 	lacking := without(now, slices.Concat(live.Secret.Keys, live.Secret.Others))
 	ours, others := without(live.Secret.Keys, w.Secret.Keys), without(live.Secret.Others, w.Secret.Keys)
-	doc, keys := splitHash(live.Hash)
+	doc, keys, _ := splitHash(live.Hash)
 	if keys == "" {
 		// only generated has changed, so nothing else can have given what is dropped
-		if wanted, _ := splitHash(w.Hash); doc == wanted {
+		if wanted, _, _ := splitHash(w.Hash); doc == wanted {
 			return Change{Known: true, Dropped: ours, Added: lacking}
 		}
 		return Change{}
