@@ -26,6 +26,22 @@ func TestImmutableWithoutMarks(t *testing.T) {
 	})
 }
 
+// TestPlanOfPausedSaysWhatIsLost: a preview of a config that drops a generated key says so also of a paused upstream.
+func TestPlanOfPausedSaysWhatIsLost(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := generatedConfig(t, ns, name)
+		startWidget(t, ns, conf).halt()
+		testkit.Patch(t, widgets, ns, "a", "somebody", fill(`{"metadata":{"annotations":{"NAME.example.com/paused":"true"}}}`, ns, name))
+		renamed := strings.Replace(conf, "{path: .data.password}", "{path: .data.pw}, {path: .data.root}", 1)
+		for conf, want := range map[string]string{conf: "", renamed: "once the upstream is resumed: a new random value for data.pw, data.root, data.pin: data.password goes, which nothing gives any more"} {
+			f := surveyAll(t, testkit.Config(t), survey.Options{}, conf)["a"]
+			if f == nil || len(f.Changes) != 1 || f.Changes[0].Risk != want {
+				t.Errorf("the preview is %+v, want the risk %q", f, want)
+			}
+		}
+	})
+}
+
 // TestRemovedGeneratedKey: a generated key that someone removed, the way to rotate a value, gets a new
 // value: a preview and the event say so, whether it was removed while a process ran or not.
 func TestRemovedGeneratedKey(t *testing.T) {

@@ -44,7 +44,7 @@ func (r *Reconciler) Count(
 		// its author took the label off, while a process ran
 	case l.Upstream.GetDeletionTimestamp() == nil:
 		defer func() { l.Memory.Desired().Forget() }()
-		up, paused := resumed(l.Pipeline.Settings, l.Upstream)
+		up, paused := preview.Resumed(l.Pipeline.Settings, l.Upstream)
 		l.Upstream = up
 		_, d := l.FirstDecision(ctx)
 		_, c = preview.Count(ctx, l.Attempt, d)
@@ -73,7 +73,7 @@ func (r *reconciliation) heldByGuard(ctx context.Context, d operator.Decision) b
 	if !r.Host.CountedByGuard(r.Ref) && !r.IsGoneRow() { // what a row that is gone leaves is counted in any case
 		return false
 	}
-	if up, paused := resumed(r.Pipeline.Settings, r.Upstream); paused {
+	if up, paused := preview.Resumed(r.Pipeline.Settings, r.Upstream); paused {
 		defer func(was *unstructured.Unstructured) { r.Upstream = was }(r.Upstream)
 		r.Upstream = up
 		_, d = r.FirstDecision(ctx)
@@ -81,18 +81,6 @@ func (r *reconciliation) heldByGuard(ctx context.Context, d operator.Decision) b
 	c := guard.CountOf(r.Pipeline.Settings, r.Memory.Desired(), preview.WithRecreations(ctx, r.Attempt, d), r.Recorded())
 	restricted := c.Deleted > 0 || c.Changed > 0 && r.Pipeline.Config.Guard.MaxChanged != ""
 	return !r.Host.MayProceed(r.Ref, c, !restricted)
-}
-
-// resumed returns a paused upstream as it will be once it is resumed: then nobody counts.
-func resumed(s *operator.Settings, upstream *unstructured.Unstructured) (as *unstructured.Unstructured, paused bool) {
-	if !s.Paused(upstream) {
-		return upstream, false
-	}
-	upstream = upstream.DeepCopy()
-	annotations := upstream.GetAnnotations()
-	delete(annotations, s.Config.Conventions.Pause.Annotation)
-	upstream.SetAnnotations(annotations)
-	return upstream, true
 }
 
 // Preview returns what Reconcile would do for one upstream; nil if there is nothing to report. It writes and remembers

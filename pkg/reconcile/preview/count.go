@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/canonical"
@@ -34,6 +35,18 @@ func Count(ctx context.Context, r *attempt.Attempt, d operator.Decision) (operat
 		d = decide.Decide(r.Pipeline.Settings, r.GatherCached(ctx))
 	}
 	return d, guard.CountOf(r.Pipeline.Settings, r.Memory.Desired(), supposed, r.Recorded())
+}
+
+// Resumed returns a paused upstream as it will be once it is resumed: then nobody counts.
+func Resumed(s *operator.Settings, upstream *unstructured.Unstructured) (as *unstructured.Unstructured, paused bool) {
+	if !s.Paused(upstream) {
+		return upstream, false
+	}
+	upstream = upstream.DeepCopy()
+	annotations := upstream.GetAnnotations()
+	delete(annotations, s.Config.Conventions.Pause.Annotation)
+	upstream.SetAnnotations(annotations)
+	return upstream, true
 }
 
 // WithRecreations is a decision that knows what the caches do not show, and which updates delete their object: with

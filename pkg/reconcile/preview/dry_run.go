@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -39,6 +40,8 @@ type dryRun struct {
 	after map[int]*drift.Live
 	// before are the objects as they were read, by uid.
 	before map[types.UID]*unstructured.Unstructured
+	// later says which values of a paused upstream are lost once it is resumed, by the index of the desired object.
+	later map[int]string
 }
 
 // Options are the options of a preview.
@@ -56,6 +59,7 @@ func Of(ctx context.Context, a *attempt.Attempt, o Options, isLeftOver func() bo
 	t := &dryRun{Attempt: a, options: o, results: map[memory.Place]act.Result{}, changes: map[int]*Change{},
 		leftovers: map[types.UID]*Change{},
 		after:     map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
+		later: map[int]string{},
 		finding: &Finding{Operator: a.Name, Ref: a.Ref, Upstream: a.Upstream, Selected: a.Selected,
 			Match: a.Pipeline.Match(a.Upstream)}}
 	a.API = o.Client
@@ -79,6 +83,7 @@ func Of(ctx context.Context, a *attempt.Attempt, o Options, isLeftOver func() bo
 func (t *dryRun) decide(ctx context.Context) {
 	t.FindNamedOwners(ctx)
 	t.FindUnseen(ctx)
+	t.findLater(ctx)
 	for round := range attempt.MaxRounds {
 		in := t.GatherCached(ctx)
 		t.assumeWritten(&in)
@@ -101,6 +106,22 @@ func (t *dryRun) decide(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// findLater finds which values of a paused upstream are lost once it is resumed.
+func (t *dryRun) findLater(ctx context.Context) {
+	up, paused := Resumed(t.Pipeline.Settings, t.Upstream)
+	if !paused {
+		return
+	}
+	was := t.Upstream
+	t.Upstream = up
+	for _, o := range decide.Decide(t.Pipeline.Settings, t.GatherCached(ctx)).Outcomes {
+		if o.LostValues != "" {
+			t.later[o.Object] = "once the upstream is resumed: " + o.LostValues
+		}
+	}
+	t.Upstream = was
 }
 
 // countForGuard counts what the config's guard counts, by the same dry runs. It returns the decision after them.
@@ -164,7 +185,7 @@ func (t *dryRun) change(o operator.Outcome, action Action) *Change {
 	d := t.Pipeline.Downstreams[o.Downstream]
 	c := &Change{Index: o.Downstream, Downstream: d.Name, Object: o.Object, Kind: d.Kind.GVK, Target: o.Target,
 		Action: action, State: o.State, Reason: o.Message,
-		Live: o.Live, Theirs: o.Theirs, Risk: o.LostValues}
+		Live: o.Live, Theirs: o.Theirs, Risk: cmp.Or(o.LostValues, t.later[o.Object])}
 	if o.Live != nil {
 		c.Before = t.before[o.Live.UID]
 	}
