@@ -107,6 +107,8 @@ type Secret struct {
 	Others []string
 	// Content is the digest of all that we own, or give, but for the name and our marks.
 	Content canonical.Sum
+	// HeldBy names the finalizers, if the view has generated fields; empty if there are none.
+	HeldBy string
 }
 
 // EqualsExceptVersion reports whether all that is kept of two states of an object is the same, except for the resource
@@ -220,6 +222,9 @@ func (v *View) secretOf(u *unstructured.Unstructured, owned managed.Fields) *Sec
 		return nil
 	}
 	s := &Secret{Content: v.content(v.projection(u.Object, owned))}
+	if v.Generated > 0 {
+		s.HeldBy = intern(cut(heldBy(u.GetFinalizers())))
+	}
 	below, _ := owned.Field("data")
 	data, _ := u.Object["data"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(data)) {

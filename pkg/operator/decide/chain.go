@@ -10,6 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/generated"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
@@ -283,9 +284,17 @@ func inSync(s *subject) (operator.Outcome, bool) {
 	return operator.Outcome{State: operator.StateInSync}, true
 }
 
+// refused is about an update that only a new object can bring. Between the two, generated values are in the memory of
+// one process alone: where a finalizer can keep the object for as long as it likes, nothing is deleted.
 func refused(s *subject) (operator.Outcome, bool) {
 	if !s.facts.Verdict.Immutable || s.Downstream.Config.UpdatePolicy != config.UpdateRecreate {
 		return operator.Outcome{}, false
+	}
+	if held := generated.HeldBy(s.Downstream, s.facts.Live); held != "" {
+		return operator.Outcome{State: operator.StateWaiting,
+			Message: fmt.Sprintf("the change is to an immutable field, so %s would have to be deleted and recreated, "+
+				"but its generated values could be lost before it is gone (%s): remove the finalizers, or delete it "+
+				"yourself if it may get new values", s.desired.Target, held)}, true
 	}
 	return operator.Outcome{State: operator.StateRecreate, Action: operator.ActionDelete,
 		Message: "the change is to an immutable field: the object is deleted and recreated"}, true

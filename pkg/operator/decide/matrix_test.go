@@ -152,6 +152,9 @@ var finalizerSettings = []setting{
 // world only the settings that matter there; a change of any decision changes a line of it.
 func TestDecisionMatrix(t *testing.T) {
 	target := func(p *health.Checks, in operator.Input) []string {
+		if live := in.Facts[0].Live; live != nil && live.Secret != nil { // such a world is one of generated values
+			p.Settings.Downstreams[0].Generated = []operator.GeneratedField{{Key: "password"}}
+		}
 		addedForGood(t, p, in)
 		d := decide.Decide(p.Settings, in)
 		return []string{described(d.Outcomes[0]), finalizerWords[d.Finalizer]}

@@ -134,6 +134,12 @@ func targetWorlds() []world {
 			in.Facts[0].Live.Hash, in.Facts[0].RecordedHash = "v1-old", "v1-old"
 			in.Facts[0].Verdict.Immutable = true
 		}},
+		{"refused as immutable, with generated values that a finalizer holds", "nobody knows when it is gone, and whether a process that has read them is left",
+			func(in *operator.Input) {
+				in.Facts[0].Live.Hash, in.Facts[0].RecordedHash = "v1-old", "v1-old"
+				in.Facts[0].Verdict.Immutable = true
+				in.Facts[0].Live.Secret = &drift.Secret{Keys: []string{"password"}, HeldBy: "finalizers hold it: example.com/hold"}
+			}},
 		{"foreign, hidden", "the watch does not show it: the create was refused", func(in *operator.Input) {
 			in.Facts[0] = operator.Facts{Verdict: operator.Verdict{Foreign: "apps/web exists and is not ours"}}
 		}},

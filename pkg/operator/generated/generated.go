@@ -37,6 +37,15 @@ func Keys(d *operator.Downstream) string {
 	return "data." + strings.Join(keysOf(d), ", data.")
 }
 
+// HeldBy names the finalizers that can keep an object which has generated values from being gone once it is deleted;
+// empty for none.
+func HeldBy(d *operator.Downstream, live *drift.Live) string {
+	if !d.HasGenerated() || live.Secret == nil {
+		return ""
+	}
+	return live.Secret.HeldBy
+}
+
 // SendsInitial reports whether Document sends live values of fields that are set at creation only: they are stale as
 // soon as someone else writes.
 func SendsInitial(live *drift.Live) bool {

@@ -34,23 +34,31 @@ func (x *action) readGenerated(
 // KeepGenerated is what keepGenerated does for an object that is being deleted.
 func (a *Actor) KeepGenerated(ctx context.Context, o operator.Outcome) Result {
 	x := a.begin(o)
-	x.Err = x.keepGenerated(ctx)
+	_, x.Err = x.keepGenerated(ctx)
 	return *x.Result
 }
 
 // keepGenerated keeps the generated values of an object that is being deleted, or about to be, for the one that will
-// have its name. They are lost if the process ends before that, unless the object can still be read then.
-func (x *action) keepGenerated(ctx context.Context) error {
+// have its name. They are lost if the process ends before that, unless the object can still be read then. ok is false
+// if it is not being deleted and may not be: it has a finalizer that the cache does not show yet.
+func (x *action) keepGenerated(ctx context.Context) (ok bool, err error) {
 	if kept := x.known.Unusual.Get(); x.Live.Deleting && kept.GeneratedOf == x.UID &&
 		generated.HasAll(x.d, kept.Generated) {
-		return nil
+		return true, nil
 	}
-	values, err := x.readValues(ctx, x.Live)
-	if errors.Is(err, apply.ErrGone) {
-		return nil
+	obj, err := x.read(ctx, Target(x.Settings, x.Downstream, operator.RefOf(x.Live)), x.UID)
+	switch {
+	case errors.Is(err, apply.ErrGone):
+		return true, nil
+	case err != nil:
+		return false, err
 	}
-	x.Generated = values
-	return err
+	if now := x.LiveOf(x.d, obj); !x.Live.Deleting && generated.HeldBy(x.d, now) != "" {
+		x.Answer = now
+		return false, nil
+	}
+	x.Generated = generated.Of(x.d, x.want, obj)
+	return true, nil
 }
 
 // readValues reads the generated values that an object has for the one that the outcome is about. ErrGone: there is no

@@ -22,7 +22,7 @@ func (x *action) remove(ctx context.Context) error {
 			return err
 		}
 		if x.d.HasGenerated() {
-			if err := x.keepGenerated(ctx); err != nil {
+			if ok, err := x.keepGenerated(ctx); !ok {
 				return err
 			}
 		}
