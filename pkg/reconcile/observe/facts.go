@@ -23,7 +23,9 @@ func (st *State) Facts(k int, recorded []status.Recorded) operator.Facts {
 		return f
 	}
 	live, until := st.LatestAt(k, at)
-	if f.Live = st.Memory.Notes.Get().WithMark(live); !until.IsZero() && st.Cache.Live(i, at) == nil {
+	f.Live = st.Memory.Notes.Get().WithMark(live)
+	isHidden := f.Live != nil && f.Live.Unselected && st.Pipeline.Paused(st.Upstream) // the watch shows it after the pause
+	if !until.IsZero() && !isHidden && st.Cache.Live(i, at) == nil {
 		st.TrustUntil(until)
 	}
 	if f.Verdict.Sibling, f.Verdict.Foreign = st.ofSibling(i, f.Live, rec); f.Verdict.Foreign != "" {

@@ -15,7 +15,38 @@ import (
 func (r *Reader) FindUnseen(ctx context.Context) bool {
 	r.Unread = nil
 	found := r.findRecorded(ctx)
+	found = r.findPaused(ctx) || found
 	return r.findMade(ctx) || found
+}
+
+// findPaused is findUnseen for what the status of a paused upstream records at a target: no create meets it there, and
+// the status must not say that it does not exist.
+func (r *Reader) findPaused(ctx context.Context) (found bool) {
+	if !r.Selected || !r.Pipeline.Paused(r.Upstream) {
+		return false
+	}
+	recorded := r.Recorded()
+	for k := range r.Memory.Desired().Objects {
+		rec := r.RecordedAs(recorded, k)
+		at, _, ok := r.Locate(k, rec)
+		if !ok || rec == nil || rec.UID == "" || rec.Done() || r.isKnown(rec.UID) ||
+			at != (operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}) {
+			continue
+		}
+		if shown, _ := r.LatestAt(k, at); shown != nil {
+			continue
+		}
+		w := memory.Witness{Place: memory.At(r.Memory.Desired().Objects[k].Downstream, at), UID: rec.UID}
+		switch live, ok := r.tryRead(ctx, w); {
+		case !ok:
+		case live == nil || !r.IsOwn(w.Downstream, live, w.UID):
+			r.Memory.NoteAbsent(w.UID, live, r.Began)
+		default:
+			r.Memory.Remember(k, live, r.Began)
+			found = true
+		}
+	}
+	return found
 }
 
 // findRecorded is findUnseen for those that are remembered at a place that is not a target: the cache may lag, or they
