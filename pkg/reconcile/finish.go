@@ -21,8 +21,8 @@ func (r *reconciliation) finish(ctx context.Context, d operator.Decision) time.D
 	}
 	results := r.Results(d)
 	r.tally().States(r.Memory, statesOf(results))
-	report := r.Pipeline.Report(ctx, r.Upstream, r.InputsRead(), r.Memory.Desired(), results, r.LeftToReport(d),
-		r.Unrecorded(), metav1.NewTime(r.Began))
+	report := r.withoutGone(ctx, r.Pipeline.Report(ctx, r.Upstream, r.InputsRead(), r.Memory.Desired(), results,
+		r.LeftToReport(d), r.Unrecorded(), metav1.NewTime(r.Began)))
 	report, told := r.WriteReport(ctx, report, func() canonical.Sum { return r.CauseOf(results, d.Leftovers) })
 	r.Reporter().Outcomes(r.Memory, d, r.Failures, r.ContestedBy, told)
 	r.reportRow(report.Row)
@@ -37,6 +37,15 @@ func (r *reconciliation) finish(ctx context.Context, d operator.Decision) time.D
 	r.Memory.Tidy(r.Began)
 	r.noteInSync(ctx, d, report.Verdict, after)
 	return after
+}
+
+// withoutGone is a report without what the config has forgotten and is gone. That is asked where the status is to be
+// written anyway, after an edit or at a start.
+func (r *reconciliation) withoutGone(ctx context.Context, wanted report.Report) report.Report {
+	if !r.NeedsWrite(wanted) || !r.Pipeline.EditedSince(r.Upstream) && r.Memory.Steps.WasReconciled {
+		return wanted
+	}
+	return report.WithoutGone(r.Pipeline.Settings, wanted, r.Upstream, r.FindGone(ctx))
 }
 
 // finishUnselected is finish for an upstream that is no longer selected. Once that is reported, it is left alone.

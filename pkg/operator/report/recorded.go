@@ -167,3 +167,17 @@ func keepForgotten(s *operator.Settings, recorded []status.Recorded, upstream *u
 	}
 	return all
 }
+
+// WithoutGone returns a report that does not record what the config has forgotten and is gone.
+func WithoutGone(s *operator.Settings, report Report, upstream *unstructured.Unstructured, gone []types.UID) Report {
+	if len(gone) == 0 || report.draft == nil {
+		return report
+	}
+	d := *report.draft
+	d.recorded = slices.DeleteFunc(slices.Clone(d.recorded), func(r status.Recorded) bool {
+		return r.State == string(operator.StateLeftover) && slices.Contains(gone, r.UID)
+	})
+	report.draft = &d
+	fill(s, &report, upstream, report.Refused)
+	return report
+}

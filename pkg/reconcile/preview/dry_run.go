@@ -267,7 +267,8 @@ func (t *dryRun) addLeftovers(list []operator.Outcome) {
 	}
 }
 
-// findForgotten reads objects that the status records and that belong to no downstream of the config.
+// findForgotten reads objects that the status records and that belong to no downstream of the config, whatever marks
+// they have.
 func (t *dryRun) findForgotten(ctx context.Context) {
 	for _, r := range append(t.Pipeline.Forgotten(t.Upstream), t.Unrecorded()...) {
 		if slices.ContainsFunc(t.finding.Changes, func(c Change) bool { return c.Live != nil && c.Live.UID == r.UID }) {
@@ -280,8 +281,6 @@ func (t *dryRun) findForgotten(ctx context.Context) {
 		obj, err := t.API.Get(ctx, apply.Target{GVR: kind.GVR, Namespace: r.Namespace, Name: r.ObjectName})
 		switch {
 		case errors.Is(err, apply.ErrGone), err == nil && r.UID != "" && obj.GetUID() != r.UID:
-			continue
-		case err == nil && !marks.HasManager(t.Pipeline.Settings, obj): // another operator wrote this status
 			continue
 		case err != nil:
 			t.finding.Forgotten = append(t.finding.Forgotten, Forgotten{Recorded: r, Note: apply.Classify(err).Message})

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -103,6 +104,31 @@ func (r *Reader) noteUnread(w memory.Witness) {
 func (r *Reader) ReadForgotten(
 	ctx context.Context, recorded *status.Recorded,
 ) (t apply.Target, obj *unstructured.Unstructured, err error) {
+	t, obj, err = r.readOfAnyKind(ctx, recorded)
+	if err != nil || obj == nil || !marks.HasOurs(r.Pipeline.Settings, obj) {
+		return t, nil, err
+	}
+	return t, obj, nil
+}
+
+// FindGone reads what the config has forgotten and the status says so of already, and returns what does not exist any
+// more: no watch shows its end. What cannot be read may exist.
+func (r *Reader) FindGone(ctx context.Context) (gone []types.UID) {
+	for _, rec := range r.Pipeline.Forgotten(r.Upstream) {
+		if rec.UID == "" || rec.State != string(operator.StateLeftover) {
+			continue
+		}
+		if _, obj, err := r.readOfAnyKind(ctx, &rec); err == nil && obj == nil {
+			gone = append(gone, rec.UID)
+		}
+	}
+	return gone
+}
+
+// readOfAnyKind reads an object that the status records, whatever its kind and its marks; nil if it does not exist.
+func (r *Reader) readOfAnyKind(
+	ctx context.Context, recorded *status.Recorded,
+) (t apply.Target, obj *unstructured.Unstructured, err error) {
 	if recorded.ObjectName == "" {
 		return t, nil, nil
 	}
@@ -120,7 +146,7 @@ func (r *Reader) ReadForgotten(
 		return t, nil, nil
 	case err != nil:
 		return t, nil, err
-	case recorded.UID != "" && obj.GetUID() != recorded.UID, !marks.HasOurs(r.Pipeline.Settings, obj):
+	case recorded.UID != "" && obj.GetUID() != recorded.UID:
 		return t, nil, nil
 	}
 	return t, obj, nil
