@@ -107,7 +107,7 @@ func TestGeneratedRequests(t *testing.T) {
 		secretText(t, ns, "a", "pin", is(pin))
 		testkit.Delete(t, secretKind, ns, "a")
 		secretText(t, ns, "a", "password", func(have string) bool { return have != password && have != second })
-		waitEvent(t, ns, "a", "NewRandomValue", "a new random value for data.password, data.pin: Secret "+ns+"/a, which had the last one, is gone or has lost its marks")
+		waitEvent(t, ns, "a", "NewRandomValue", "a new random value for data.password, data.pin: Secret "+ns+"/a, which had the last one, is gone, or lacks marks or labels of conventions")
 	})
 }
 

@@ -78,7 +78,7 @@ func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 		{name: "renamed twice", reason: "the recorded one was in place last", left: []operator.Owned{replacedAt("apps", "older", ""), replacedAt("apps", "old", "")},
 			facts: operator.Facts{RecordedUID: "uid-old"}, from: "uid-old uid-older"},
 		{name: "deleted", reason: "nobody has the value any more", facts: operator.Facts{RecordedUID: "uid-old", RecordedAt: target},
-			lost: "a new random value for data.password: Secret apps/web, which had the last one, is gone or has lost its marks"},
+			lost: "a new random value for data.password: Secret apps/web, which had the last one, is gone, or lacks marks or labels of conventions"},
 		{name: "deleted by us", reason: "the value is remembered", facts: operator.Facts{RecordedUID: "uid-old", HasKeptValues: true}},
 		{name: "deleted after a rename", reason: "the one before still has the value", left: []operator.Owned{replacedAt("apps", "old", "")}, facts: operator.Facts{RecordedUID: "uid-gone"}, from: "uid-old"},
 		{name: "two downstreams", reason: "another downstream's value is another secret", downstreams: 2,

@@ -33,7 +33,8 @@ func (r *Reader) ReadRecorded(ctx context.Context, known []operator.Owned) ([]op
 			return nil, err
 		}
 		if read[w.Place] = live; live != nil && (r.IsOwn(w.Downstream, live, w.UID) || r.IsOrphaned(live, w.UID)) {
-			more = append(more, operator.Owned{Downstream: w.Downstream, Live: live, Certain: !w.Guessed})
+			more = append(more, operator.Owned{Downstream: w.Downstream, Live: live, Certain: !w.Guessed,
+				Recorded: !w.Guessed})
 		}
 	}
 	return r.readMade(ctx, known, more, read)
@@ -60,7 +61,7 @@ func (r *Reader) readMade(
 		}
 		switch {
 		case live != nil && (r.IsOwn(m.Downstream, live, "") || marks.HasLostOwner(live) && r.IsOrphaned(live, live.UID)):
-			more = append(more, operator.Owned{Downstream: m.Downstream, Live: live, Certain: true})
+			more = append(more, operator.Owned{Downstream: m.Downstream, Live: live, Certain: true, Recorded: true})
 		case r.Upstream.GetDeletionTimestamp() == nil:
 		case live != nil && hasFormerMarks(r, m.Downstream, live):
 			r.Fail(r.OutcomeOf(m.Downstream, m.At), apply.Failure{Reason: apply.ReasonConflict,

@@ -65,7 +65,8 @@ func (r *Reader) findRecorded(ctx context.Context) (found bool) {
 		case live == nil || !r.IsOwn(w.Downstream, live, w.UID):
 			r.Memory.NoteAbsent(w.UID, live, r.Began)
 		default:
-			r.Unseen, found = append(r.Unseen, operator.Owned{Downstream: w.Downstream, Live: live, Certain: !w.Guessed}), true
+			r.Unseen, found = append(r.Unseen, operator.Owned{Downstream: w.Downstream, Live: live, Certain: !w.Guessed,
+				Recorded: !w.Guessed}), true
 			if !slices.ContainsFunc(r.Memory.Notes.Get().Left, memory.IsOf(w.UID)) {
 				n := r.Memory.Notes.Edit()
 				n.Left = append(n.Left, w) // the status may not record it any more once it records its successor
@@ -109,7 +110,8 @@ func (r *Reader) findMadeBefore(ctx context.Context) (found bool) {
 		switch live, ok := r.tryRead(ctx, memory.Witness{Place: m}); {
 		case !ok:
 		case live != nil && r.IsOwn(m.Downstream, live, ""):
-			r.Unseen, found = append(r.Unseen, operator.Owned{Downstream: m.Downstream, Live: live, Certain: true}), true
+			r.Unseen, found = append(r.Unseen, operator.Owned{Downstream: m.Downstream, Live: live, Certain: true,
+				Recorded: true}), true
 		default:
 			r.Memory.ConfirmCreated(func(read memory.Place) bool { return read == m })
 		}
