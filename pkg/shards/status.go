@@ -9,13 +9,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
 // Shard is what the Lease of one shard says.
 type Shard struct {
 	Number int
-	// Holder is the process that it names; empty if none. Alive is true if that one renewed its Lease in time, by the
-	// clock of the machine that asks.
+	// Holder is the process that it names; empty if none. Alive is true if that one renewed its Lease in time, if the
+	// clocks of the two machines agree.
 	Holder string
 	Alive  bool
 	// Since is when it changed hands.
@@ -34,7 +36,9 @@ type State struct {
 	N int
 	// Processes are the names of those that are alive, and how many shards they hold.
 	Processes map[string]int
-	Shards    []Shard
+	// Doubts are the other processes that have a Lease, and why it does not show that they are alive.
+	Doubts map[string]string
+	Shards []Shard
 }
 
 // Read reads the Leases of a set.
@@ -61,15 +65,20 @@ func Read(ctx context.Context, client Leases, id string, now time.Time) (*State,
 
 // state sorts the Leases of a set.
 func (n names) state(list []coordinationv1.Lease, number int, now time.Time) *State {
-	s := &State{N: number, Processes: map[string]int{}}
+	s := &State{N: number, Processes: map[string]int{}, Doubts: map[string]string{}}
 	there := map[int]*coordinationv1.Lease{}
 	for i := range list {
 		if k, ok := n.shardOf(list[i].Name); ok {
 			there[k] = &list[i]
 		} else if name, ok := n.processOf(list[i].Name); ok {
 			spec := resourcelock.LeaseSpecToLeaderElectionRecord(&list[i].Spec)
-			if spec.HolderIdentity == name &&
-				now.Sub(spec.RenewTime.Time) <= time.Duration(spec.LeaseDurationSeconds)*time.Second {
+			lasts := time.Duration(spec.LeaseDurationSeconds) * time.Second
+			doubt := leadership.Doubt(spec.RenewTime.Time, lasts, now)
+			switch {
+			case spec.HolderIdentity != name:
+			case doubt != "":
+				s.Doubts[name] = doubt
+			default:
 				s.Processes[name] = 0
 			}
 		}

@@ -9,12 +9,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
+	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
 // runningFlags name the Lease that shows whether "corollary run" is running.
@@ -52,7 +52,7 @@ func (r *runningFlags) note(ctx context.Context, cfg *rest.Config, c *command.Co
 	return nil
 }
 
-// leaseText says whether the process that holds a Lease is running, and since when.
+// leaseText says whether the process that holds a Lease is running, and since when, as far as one reading shows it.
 func leaseText(at string, l coordinationv1.LeaseSpec, now time.Time) string {
 	if l.HolderIdentity == nil || *l.HolderIdentity == "" {
 		return fmt.Sprintf("corollary run is not running: nobody holds Lease %s", at)
@@ -65,11 +65,10 @@ func leaseText(at string, l coordinationv1.LeaseSpec, now time.Time) string {
 	if l.AcquireTime != nil {
 		since = " since " + l.AcquireTime.UTC().Format(time.RFC3339)
 	}
-	silent := now.Sub(l.RenewTime.Time)
-	if silent > time.Duration(*l.LeaseDurationSeconds)*time.Second {
-		return fmt.Sprintf("corollary run is not running: %s held Lease %s%s and last renewed it %s ago",
-			*l.HolderIdentity, at, since,
-			duration.HumanDuration(silent))
+	lasts := time.Duration(*l.LeaseDurationSeconds) * time.Second
+	if doubt := leadership.Doubt(l.RenewTime.Time, lasts, now); doubt != "" {
+		return fmt.Sprintf("cannot tell whether corollary run is running: Lease %s names %s%s as its holder; %s",
+			at, *l.HolderIdentity, since, doubt)
 	}
 	return fmt.Sprintf("corollary run is running: %s holds Lease %s%s", *l.HolderIdentity, at, since)
 }

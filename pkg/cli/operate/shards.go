@@ -111,13 +111,16 @@ func writeShards(out io.Writer, state *shards.State, now time.Time) error {
 		return err
 	}
 	counts := slices.Sorted(maps.Values(state.Processes))
-	if len(counts) == 0 {
-		_, err := fmt.Fprintf(out, "\n%d shards, no process is alive\n", state.N)
-		return err
+	summary := "no process is known to be alive"
+	if len(counts) > 0 {
+		summary = fmt.Sprintf("%d processes: each holds from %d to %d; %d in quarantine", len(counts), counts[0],
+			counts[len(counts)-1], quarantined)
 	}
-	_, err := fmt.Fprintf(out, "\n%d shards, %d processes: each holds from %d to %d; %d in quarantine\n",
-		state.N, len(counts), counts[0],
-		counts[len(counts)-1], quarantined)
+	text := fmt.Sprintf("\n%d shards, %s\n", state.N, summary)
+	for _, name := range slices.Sorted(maps.Keys(state.Doubts)) {
+		text += fmt.Sprintf("process %s: %s\n", command.OneLine(name), state.Doubts[name])
+	}
+	_, err := io.WriteString(out, text)
 	return err
 }
 
