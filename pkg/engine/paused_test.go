@@ -30,7 +30,7 @@ func TestPausedAndNoWatchShows(t *testing.T) {
 			surveyAll(t, testkit.Config(t), survey.Options{}, conf).expect(t, "a", "leave a")
 			if at == "start" {
 				testkit.Delete(t, configMaps, ns, "b")
-				r = r.restart(counter, conf)
+				r.restart(counter, conf)
 			} else {
 				r.reloadTo(conf)
 				quiet(t, counter)

@@ -53,7 +53,8 @@ func whyNew(
 	case len(others) > 0:
 		return fmt.Sprintf("which of the replaced objects had the last one cannot be told (%s)", refsOf(others))
 	case f.RecordedUID != "" && (o.Live == nil || o.Live.UID != f.RecordedUID):
-		return fmt.Sprintf("%s %s, which had the last one, is gone, or lacks marks or labels of conventions", d.Config.Kind, f.RecordedAt)
+		return fmt.Sprintf("%s %s, which had the last one, is gone, or lacks marks or labels of conventions",
+			d.Config.Kind, f.RecordedAt)
 	case f.RecordedUID == "" && old != "":
 		return old + ", which the config no longer has, keeps its own"
 	}

@@ -24,8 +24,7 @@ func (st *State) Facts(k int, recorded []status.Recorded) operator.Facts {
 	}
 	live, until := st.LatestAt(k, at)
 	f.Live = st.Memory.Notes.Get().WithMark(live)
-	isHidden := f.Live != nil && f.Live.Unselected && st.Pipeline.Paused(st.Upstream) // the watch shows it after the pause
-	if !until.IsZero() && !isHidden && st.Cache.Live(i, at) == nil {
+	if !until.IsZero() && !isHiddenByPause(st, f.Live) && st.Cache.Live(i, at) == nil {
 		st.TrustUntil(until)
 	}
 	if f.Verdict.Sibling, f.Verdict.Foreign = st.ofSibling(i, f.Live, rec); f.Verdict.Foreign != "" {
@@ -63,6 +62,11 @@ func (st *State) Facts(k int, recorded []status.Recorded) operator.Facts {
 	f.Unverified, f.Verdict.Stale = st.VerifiedAs(k, f.Live, rec)
 	f.Verdict.Differences, _ = t.Compared(f.Live, hash)
 	return f
+}
+
+// isHiddenByPause reports whether the watch shows an object only after a pause, as it lacks the labels until then.
+func isHiddenByPause(st *State, live *drift.Live) bool {
+	return live != nil && live.Unselected && st.Pipeline.Paused(st.Upstream)
 }
 
 // ofSibling says of an object at the place of downstream i that it is another downstream's, as knownBy says; empty if
