@@ -318,7 +318,7 @@ func (k *kubelet) projectSecret(ctx context.Context, name string, files map[stri
 	return nil
 }
 
-// swapIn has a directory show just these files, as a kubelet does it: they stand in a directory of their own, ..data is
+// swapIn has a directory show just these files, as a kubelet does it: they are in a directory of their own, ..data is
 // a link to it that is replaced at one go, and each name at the top is a link through that.
 func swapIn(dir string, files map[string]string) error {
 	if same(filepath.Join(dir, "..data"), files) {

@@ -96,7 +96,7 @@ func eventuallyAnswers(t *testing.T, url string, status int, texts ...string) {
 }
 
 // TestRunFollowsItsConfigs as a mounted ConfigMap changes: the template, the shared conventions, for the worse and for
-// the better. Nothing but notices of the files tell of it.
+// the better. Only notices of the files report it.
 func TestRunFollowsItsConfigs(t *testing.T) {
 	t.Parallel()
 	ns, health := memory(t), testkit.FreeAddress(t)

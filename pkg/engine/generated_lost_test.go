@@ -61,7 +61,7 @@ func TestRemovedGeneratedKey(t *testing.T) {
 			}
 			secretText(t, ns, "a", "password", not(before))
 			secretText(t, ns, "a", "pin", is(pin))
-			waitEvent(t, ns, "a", "Repaired", "lacks a generated value, which is made anew")
+			waitEvent(t, ns, "a", "Repaired", "lacks a generated value, which is generated again")
 		}))
 	}
 }

@@ -53,7 +53,7 @@ func CRDStatusOf(pipelines []*compile.Pipeline) (needs []*CRDStatus, silent []st
 	return needs, silent, nil
 }
 
-// Version is what has to stand in the kind's entry of spec.versions, with columns for kubectl get where these are
+// Version is what the kind needs in its entry of spec.versions, with columns for kubectl get where these are
 // wanted.
 func (n *CRDStatus) Version(columns bool) map[string]any {
 	lines := crdschema.Node{

@@ -37,7 +37,7 @@ func (a *AdmissionPolicy) kind(k *kinds.Kind) *kinds.Kind {
 	return guess
 }
 
-// add adds the policy and its binding, both of one name. Above the policy stand its purpose and the notes made so far.
+// add adds the policy and its binding, both of one name. Above the policy are its purpose and the notes made so far.
 // What keeps a policy from being evaluated refuses the request: a rule that gives an error makes an object as invalid
 // as one that is false.
 func (a *AdmissionPolicy) add(name, purpose string, spec admissionv1.ValidatingAdmissionPolicySpec,

@@ -51,7 +51,7 @@ func account(i Identity, comment string) Manifest {
 
 // Roles are a Role and its binding for each grant in a namespace, a ClusterRole and its binding for each in the whole
 // cluster. They are called NAME-OPERATOR, and what the process needs for itself NAME. Outside of the process's
-// namespace its name and a colon stand before that, so that processes of one name in two namespaces have roles of their
+// namespace its name and a colon precede that, so that processes of one name in two namespaces have roles of their
 // own.
 func (r *RBAC) Roles(name string) []Manifest {
 	var list []Manifest

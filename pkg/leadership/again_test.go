@@ -131,7 +131,7 @@ func untilDone(ctx context.Context) error {
 	return nil
 }
 
-// TestAgain: two processes that stand by again hand the lock to each other, with a token that grows, and never hold it
+// TestAgain: two standby processes hand the lock to each other, with a token that grows, and never hold it
 // together. A takeover takes no longer than the lease and one retry. The time is not real.
 func TestAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -21,8 +21,8 @@ type IO struct {
 	Logs func(logr.Logger)
 }
 
-// Silence turns off what the client libraries log: it would stand among the results, and what matters of it comes back
-// as an error.
+// Silence turns off what the client libraries log: it would be printed among the results, and what matters of it comes
+// back as an error.
 func (s IO) Silence() { s.Log(logr.Discard()) }
 
 // Log makes a logger that of the process, where that is ours.

@@ -66,7 +66,7 @@ conversion, and 3 if something breaks.`,
 			switch {
 			case len(args) != 2:
 				return command.Usagef(
-					"name two files or directories with CustomResourceDefinitions, the old one first; the word cluster stands for " +
+					"name two files or directories with CustomResourceDefinitions, the old one first; the word cluster means " +
 						"the API server",
 				)
 			case args[0] == inCluster && args[1] == inCluster:

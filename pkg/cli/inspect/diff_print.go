@@ -119,7 +119,7 @@ func flow(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// isPlain reports whether a text can stand without quotes: it looks like no other value, and has nothing that a
+// isPlain reports whether a text needs no quotes: it looks like no other value, and has nothing that a
 // terminal would obey.
 func isPlain(s string) bool {
 	if s == "" || s != strings.TrimSpace(s) || strings.ContainsFunc(s, command.IsControl) {

@@ -28,7 +28,7 @@ func (r *runningFlags) bind(cmd *cobra.Command) {
 // note says whether "corollary run" is running, as far as its Lease says.
 func (r *runningFlags) note(ctx context.Context, cfg *rest.Config, c *command.Connection, note noteFunc) error {
 	if r.Name == "" {
-		note("cannot tell whether corollary run is running: name its Lease with --leader-election-id")
+		note("it is unknown whether corollary run is running: name its Lease with --leader-election-id")
 		return nil
 	}
 	namespace, err := r.In(c)
@@ -45,7 +45,7 @@ func (r *runningFlags) note(ctx context.Context, cfg *rest.Config, c *command.Co
 	case apierrors.IsNotFound(err):
 		note("corollary run is not running: Lease %s does not exist", at)
 	case err != nil:
-		note("cannot tell whether corollary run is running: reading Lease %s: %s", at, apply.Classify(err).Message)
+		note("it is unknown whether corollary run is running: reading Lease %s: %s", at, apply.Classify(err).Message)
 	default:
 		note("%s", leaseText(at, lease.Spec, time.Now()))
 	}
@@ -58,7 +58,7 @@ func leaseText(at string, l coordinationv1.LeaseSpec, now time.Time) string {
 		return fmt.Sprintf("corollary run is not running: nobody holds Lease %s", at)
 	}
 	if l.RenewTime == nil || l.LeaseDurationSeconds == nil {
-		return fmt.Sprintf("cannot tell whether corollary run is running: Lease %s has no renewTime or no "+
+		return fmt.Sprintf("it is unknown whether corollary run is running: Lease %s has no renewTime or no "+
 			"leaseDurationSeconds", at)
 	}
 	since := ""
@@ -67,7 +67,7 @@ func leaseText(at string, l coordinationv1.LeaseSpec, now time.Time) string {
 	}
 	lasts := time.Duration(*l.LeaseDurationSeconds) * time.Second
 	if doubt := leadership.Doubt(l.RenewTime.Time, lasts, now); doubt != "" {
-		return fmt.Sprintf("cannot tell whether corollary run is running: Lease %s names %s%s as its holder; %s",
+		return fmt.Sprintf("it is unknown whether corollary run is running: Lease %s names %s%s as its holder; %s",
 			at, *l.HolderIdentity, since, doubt)
 	}
 	return fmt.Sprintf("corollary run is running: %s holds Lease %s%s", *l.HolderIdentity, at, since)

@@ -23,11 +23,11 @@ func TestLeaseText(t *testing.T) {
 			"corollary run is running: app-1 holds Lease ns/app since 2026-11-22T14:00:00Z", "it renews"},
 		{coordinationv1.LeaseSpec{HolderIdentity: &pod, AcquireTime: ago(time.Hour), RenewTime: ago(5 * time.Minute),
 			LeaseDurationSeconds: &seconds},
-			"cannot tell whether corollary run is running: Lease ns/app names app-1 since 2026-11-22T14:00:00Z as its holder; by its own clock " +
+			"it is unknown whether corollary run is running: Lease ns/app names app-1 since 2026-11-22T14:00:00Z as its holder; by its own clock " +
 				"it last renewed the Lease at 2026-11-22T14:55:00Z, 5m ago by this machine's clock: it has stopped, or the clocks differ; " +
 				"it runs if that time changes", "it died, or its clock is behind"},
 		{coordinationv1.LeaseSpec{HolderIdentity: &pod, RenewTime: ago(-time.Hour), LeaseDurationSeconds: &seconds},
-			"cannot tell whether corollary run is running: Lease ns/app names app-1 as its holder; by its own clock " +
+			"it is unknown whether corollary run is running: Lease ns/app names app-1 as its holder; by its own clock " +
 				"it last renewed the Lease at 2026-11-22T16:00:00Z, 60m in the future by this machine's clock: the clocks differ; " +
 				"it runs if that time changes", "its clock is ahead, and it may have died"},
 		{coordinationv1.LeaseSpec{HolderIdentity: &pod, RenewTime: ago(-time.Second), LeaseDurationSeconds: &seconds},
@@ -36,7 +36,7 @@ func TestLeaseText(t *testing.T) {
 			"it stopped and gave the Lease back"},
 		{coordinationv1.LeaseSpec{}, "corollary run is not running: nobody holds Lease ns/app", "an empty Lease"},
 		{coordinationv1.LeaseSpec{HolderIdentity: &pod},
-			"cannot tell whether corollary run is running: Lease ns/app has no renewTime or no leaseDurationSeconds", "somebody else's Lease"},
+			"it is unknown whether corollary run is running: Lease ns/app has no renewTime or no leaseDurationSeconds", "somebody else's Lease"},
 	} {
 		if got := leaseText("ns/app", test.lease, now); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.reason, got, test.want)

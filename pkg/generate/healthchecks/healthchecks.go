@@ -71,7 +71,7 @@ func (h Health) Standard() bool {
 }
 
 // stalling are the reasons of Ready that come with Stalled: nothing goes on before someone acts. Where a config gives
-// Stalled no name, they stand in for it.
+// Stalled no name, they take its place.
 var stalling = []string{
 	status.ReasonInvalid, status.ReasonFailed,
 	string(operator.StateRenderFailed), string(operator.StateConflict), string(operator.StateContested),

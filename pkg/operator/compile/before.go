@@ -72,7 +72,7 @@ func missingRecordFields(s *operator.Settings, list string) []string {
 	whole := decide.BeforeRecord(s, operator.Outcome{State: operator.StateBeforeFinished, UID: "uid",
 		Target: operator.Ref{Namespace: "namespace", Name: "name"}})
 	want := map[string]any{"status": map[string]any{}}
-	// the loader lets only maps stand on the way
+	// the loader allows only maps on the way
 	_ = fieldpath.Set(want, s.DownstreamsPath, status.RecordedList([]status.Recorded{whole}))
 	_, dropped := s.Storable.Fit(want["status"].(map[string]any))
 	return slices.DeleteFunc(dropped, func(at string) bool {

@@ -49,7 +49,7 @@ func (p *Pipeline) variableReads(name string) [][]string {
 }
 
 // StructureHoles returns the holes of a downstream through which a custom resource can put a map or list into the
-// document, and how many of the holes that stand alone cannot hold one.
+// document, and how many of the holes that are a whole value cannot hold one.
 func (p *Pipeline) StructureHoles(d *desired.Downstream) (open []holes.Hole, closed int) {
 	of := p.before
 	if d.Index != operator.BeforeIndex {

@@ -372,7 +372,8 @@ func lacksGenerated(s *subject) (operator.Outcome, bool) {
 			Message: s.desired.Target.String() + " lacks a generated value; drift.policy is Report"}, true
 	}
 	return operator.Outcome{State: operator.StateRepair, Action: operator.ActionApply,
-		Message: withContenders(s.desired.Target.String()+" lacks a generated value, which is made anew", s.facts)}, true
+			Message: withContenders(s.desired.Target.String()+" lacks a generated value, which is generated again", s.facts)},
+		true
 }
 
 // usesPreviousNames decides on an object of ours that has names of conventions.previous, or the owner mark that the

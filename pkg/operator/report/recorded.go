@@ -23,7 +23,7 @@ func WithBeforeRecord(
 	list := slices.DeleteFunc(status.RecordedFrom(have), func(old status.Recorded) bool {
 		return old.Name == operator.BeforeName
 	})
-	// the loader lets only maps stand on the way
+	// the loader allows only maps on the way
 	_ = fieldpath.Set(upstream.Object, s.DownstreamsPath, status.RecordedList(append(list, r)))
 	return upstream
 }

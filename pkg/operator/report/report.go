@@ -267,7 +267,7 @@ func statusOf(
 // SetRecorded puts identifiers into a status.
 func SetRecorded(s *operator.Settings, content map[string]any, recorded []status.Recorded) {
 	if s.DownstreamsPath != nil {
-		// The loader lets only maps stand on the way.
+		// The loader allows only maps on the way.
 		_ = fieldpath.Set(map[string]any{"status": content}, s.DownstreamsPath, status.RecordedList(recorded))
 	}
 }

@@ -3,8 +3,8 @@ package check
 import "github.com/corollary-dev/corollary/pkg/render/holes"
 
 // StructureHoles returns the holes through which a custom resource can put a map or list into the document, and how
-// many of the holes that stand alone cannot hold one, since the upstream's schema declares text, a number or a boolean
-// there. A constant of the config is neither. In doubt a hole counts as one that lets structure in.
+// many of the holes that are a whole value cannot hold one, since the upstream's schema declares text, a number or a
+// boolean there. A constant of the config is neither. In doubt a hole counts as one that lets structure in.
 func (w *Walked) StructureHoles(of []holes.Hole) (open []holes.Hole, closed int) {
 	for _, h := range of {
 		s := w.position(h)

@@ -15,7 +15,7 @@ import (
 const readersTold = 10
 
 // explainUnowned says what an object that has no mark has to do with the operators: as an input it is read, and where
-// nothing else is known of it (inTheWay), it may stand where a downstream is to be. All upstreams that can have to do
+// nothing else is known of it (inTheWay), it may be where a downstream is to be. All upstreams that can have to do
 // with it are looked at, since no mark leads to them.
 func (e *explanation) explainUnowned(ctx context.Context, k kinds.Kind, inTheWay bool) (bool, error) {
 	concerned := false
