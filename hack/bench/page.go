@@ -36,9 +36,10 @@ func (o options) writePages() error {
 		shardsErr = replaceSection(o.page, shardsBegin, sectionEnd, shardTables(shards))
 	}
 	errs := []error{err, manyErr, shardsErr}
-	if left := slices.DeleteFunc(slices.Clone(errs), func(err error) bool {
+	left := slices.DeleteFunc(slices.Clone(errs), func(err error) bool {
 		return errors.Is(err, os.ErrNotExist)
-	}); len(left) > 0 {
+	})
+	if len(left) > 0 {
 		return errors.Join(left...)
 	}
 	return errors.Join(errs...)

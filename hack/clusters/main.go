@@ -98,8 +98,8 @@ func (d *demo) start(ctx context.Context) error {
 	}
 	for _, name := range []string{"eu", "us"} {
 		c := &cluster{name: name, dir: filepath.Join(d.dir, name)}
-		if c.plane, err = controlplane.Start(ctx, controlplane.Options{Assets: binaries,
-			CRDs: []string{string(crds)}}); err != nil {
+		c.plane, err = controlplane.Start(ctx, controlplane.Options{Assets: binaries, CRDs: []string{string(crds)}})
+		if err != nil {
 			return err
 		}
 		d.clusters = append(d.clusters, c)
@@ -183,8 +183,9 @@ func (d *demo) operators(ctx context.Context) error {
 		return fmt.Errorf("reading an example: %w", err)
 	}
 	for _, c := range d.clusters {
-		if _, err := c.client.Resource(websites).Namespace("default").
-			Create(ctx, documents[0].DeepCopy(), metav1.CreateOptions{}); err != nil {
+		_, err := c.client.Resource(websites).Namespace("default").
+			Create(ctx, documents[0].DeepCopy(), metav1.CreateOptions{})
+		if err != nil {
 			return fmt.Errorf("creating a Website in %s: %w", c.name, err)
 		}
 	}
@@ -197,10 +198,11 @@ func (d *demo) operators(ctx context.Context) error {
 		}
 	}
 	us := d.clusters[1]
-	if err := poll(ctx, func() (bool, string) {
+	err = poll(ctx, func() (bool, string) {
 		log, _ := os.ReadFile(filepath.Join(us.dir, "log"))
 		return strings.Contains(string(log), "another cluster is active"), "us is not a standby yet:\n" + string(log)
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	n, err := count(ctx, us)

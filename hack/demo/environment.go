@@ -103,8 +103,9 @@ func ready(u *unstructured.Unstructured) string {
 	if c == nil {
 		return "it has no Ready condition yet"
 	}
-	if observed, _, _ := unstructured.NestedInt64(u.Object, "status",
-		"observedGeneration"); observed != u.GetGeneration() {
+	observed, _, _ := unstructured.NestedInt64(u.Object, "status",
+		"observedGeneration")
+	if observed != u.GetGeneration() {
 		return "its status is about an older generation"
 	}
 	if c["status"] != "True" {

@@ -66,8 +66,9 @@ func serve(t *testing.T, definitions []*unstructured.Unstructured) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"default", "kube-system"} {
-		if _, err := cluster.Put(testkit.Parse(t,
-			"{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")); err != nil {
+		_, err := cluster.Put(testkit.Parse(t,
+			"{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}"))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

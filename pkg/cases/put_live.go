@@ -134,9 +134,10 @@ func (w *caseRun) downstreamNames(word string) string {
 // recordedUID returns the uid that the upstream's status records for an object of a downstream, or for deletion.before.
 func (w *caseRun) recordedUID(made status.Recorded) types.UID {
 	list, _ := w.records()
-	if i := slices.IndexFunc(list, func(have status.Recorded) bool {
+	i := slices.IndexFunc(list, func(have status.Recorded) bool {
 		return w.Pipeline.KeyOf(have) == w.Pipeline.KeyOf(made)
-	}); i >= 0 {
+	})
+	if i >= 0 {
 		return list[i].UID
 	}
 	return ""

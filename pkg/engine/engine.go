@@ -119,8 +119,9 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*load.File, o Options) (
 	for _, f := range files {
 		e.operators[f.Metadata.Name] = e.newOperator(f)
 	}
-	if err := errors.Join(mgr.AddReadyzCheck("operators", e.Ready), mgr.AddReadyzCheck("reload", e.Reloaded),
-		mgr.AddReadyzCheck("objects", e.ObjectsReady)); err != nil {
+	err = errors.Join(mgr.AddReadyzCheck("operators", e.Ready), mgr.AddReadyzCheck("reload", e.Reloaded),
+		mgr.AddReadyzCheck("objects", e.ObjectsReady))
+	if err != nil {
 		return nil, fmt.Errorf("adding the readiness checks: %w", err)
 	}
 	if err := mgr.Add(e); err != nil {

@@ -85,8 +85,9 @@ func (d *Definition) addRules(watchers []*compile.Pipeline) error {
 	v := found[0]
 	v.leavesOutCostly = true
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(runtime.DeepCopyJSON(d.Object.Object),
-		crd); err != nil {
+	err = runtime.DefaultUnstructuredConverter.FromUnstructured(runtime.DeepCopyJSON(d.Object.Object),
+		crd)
+	if err != nil {
 		return fmt.Errorf("reading the CustomResourceDefinition of %s: %w", d.Kind.Kind, err)
 	}
 	if _, err := v.Fit(crd); err != nil {
@@ -122,8 +123,8 @@ func (v *Validations) nodes() ([]any, error) {
 // Lines are the text of the rules in an entry of spec.versions.
 func (v *Validations) Lines() (map[string]any, error) {
 	rules, err := v.nodes()
-	return map[string]any{"schema": map[string]any{"openAPIV3Schema": map[string]any{"x-kubernetes-validations": rules}}},
-		err
+	schema := map[string]any{"x-kubernetes-validations": rules}
+	return map[string]any{"schema": map[string]any{"openAPIV3Schema": schema}}, err
 }
 
 // Write writes what is to be pasted for one kind.

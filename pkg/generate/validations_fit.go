@@ -145,9 +145,10 @@ func (v *Validations) structural(crd *apiextensionsv1.CustomResourceDefinition) 
 		return nil, fmt.Errorf("it has no schema of version %s", v.Kind.Version)
 	}
 	var internal apiextensions.JSONSchemaProps
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
 		crd.Spec.Versions[i].Schema.OpenAPIV3Schema,
-		&internal, nil); err != nil {
+		&internal, nil)
+	if err != nil {
 		return nil, err
 	}
 	return structuralschema.NewStructural(&internal)

@@ -147,10 +147,11 @@ func (w *watcher) openUpstreams(open stores, set *ShardSet) (err error) {
 	for _, ns := range w.within {
 		key := Key{Identity: w.as, GVR: w.pipeline.Upstream.GVR, Namespace: ns, Selector: w.feed.Reconciler.Selector.String(),
 			View: kept.PackedViewOf(w.pipeline), Shards: set}
-		if err := w.keep(open, part{ns, set}, func() (*subscription, error) {
+		err := w.keep(open, part{ns, set}, func() (*subscription, error) {
 			return w.factory.subscribeTo(key, filter, w.texts().PackMatching(w.pipeline),
 				w.feed.matching(w.feed.upstreams()), w.feed.OnWatchResult)
-		}); err != nil {
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -184,9 +185,10 @@ func (w *watcher) openObjects(open stores, d *desired.Downstream, set *ShardSet)
 	for _, ns := range namespacesOf(targetNamespaces(w.pipeline, d), d.Kind.Namespaced) {
 		key := Key{Identity: w.as, GVR: d.Kind.GVR, Namespace: ns, Selector: selector, View: downstreamView + d.View.ID(),
 			Shards: set, ShardLabel: label}
-		if err := w.keep(open, part{ns, set}, func() (*subscription, error) {
+		err := w.keep(open, part{ns, set}, func() (*subscription, error) {
 			return w.factory.subscribeTo(key, filter, d.View.Transform(), w.feed.downstreams(d.Index), w.feed.OnWatchResult)
-		}); err != nil {
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -217,8 +217,9 @@ func structuralOf(
 		return nil, nil, fmt.Errorf("schema.openAPIV3Schema must be set")
 	}
 	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema,
-		internal, nil); err != nil {
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema,
+		internal, nil)
+	if err != nil {
 		return nil, nil, err
 	}
 	structural, err := structuralschema.NewStructural(internal)

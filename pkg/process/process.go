@@ -108,8 +108,9 @@ func (o *Options) follow(
 		source.Take(l.Conversions, l.ConversionProblems)
 		return l.Files, slices.Concat(l.Problems, activations.Changed(l.Activations))
 	}
-	if err := mgr.Add(&reloader{load: again, named: o.Loader.Named, interval: o.Reload,
-		engine: e, log: o.Log}); err != nil {
+	err := mgr.Add(&reloader{load: again, named: o.Loader.Named, interval: o.Reload,
+		engine: e, log: o.Log})
+	if err != nil {
 		return fmt.Errorf("adding the reloader: %w", err)
 	}
 	return nil

@@ -54,9 +54,10 @@ func (c *compiler) templateName(pos parse.Pos, name string) {
 	}
 	fix := "write {{ define }} for it in this template or in helpers"
 	known := slices.Concat(values.SortedKeys(c.Trees), values.SortedKeys(c.helpers))
-	if near := spelling.Closest(name, slices.DeleteFunc(known, func(n string) bool {
+	near := spelling.Closest(name, slices.DeleteFunc(known, func(n string) bool {
 		return n == parsing.Main
-	})); near != "" {
+	}))
+	if near != "" {
 		fix = "did you mean " + near + "?"
 	}
 	c.errorf(pos, fix, "unknown template %q", name)

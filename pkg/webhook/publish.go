@@ -154,8 +154,9 @@ func (p *Publisher) tick(ctx context.Context) error {
 	unready := p.take(served, unread)
 	remembered := p.remember(ctx, served)
 	leads := p.Leads()
-	if errs = append(errs, p.certificate(ctx, leads, slices.Concat(served,
-		remembered))); p.Certificates.served.Load() == nil {
+	errs = append(errs, p.certificate(ctx, leads, slices.Concat(served,
+		remembered)))
+	if p.Certificates.served.Load() == nil {
 		return errors.Join(errs...)
 	}
 	if err == nil {

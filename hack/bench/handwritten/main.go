@@ -81,8 +81,9 @@ func (r *reconciler) readers(ctx context.Context, configMap client.Object) []ctr
 		return nil
 	}
 	widgets := &work.WidgetList{}
-	if err := r.List(ctx, widgets, client.InNamespace(configMap.GetNamespace()),
-		client.UnsafeDisableDeepCopy); err != nil {
+	err := r.List(ctx, widgets, client.InNamespace(configMap.GetNamespace()),
+		client.UnsafeDisableDeepCopy)
+	if err != nil {
 		log.FromContext(ctx).Error(err, "listing the readers")
 	}
 	requests := make([]ctrl.Request, len(widgets.Items))

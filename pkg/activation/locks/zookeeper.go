@@ -216,10 +216,11 @@ func (n *zookeeperNode) Update(ctx context.Context, record *leadership.Record) e
 	}
 	var stat *zk.Stat
 	version := n.version
-	if err := n.do(ctx, func() (err error) {
+	err = n.do(ctx, func() (err error) {
 		stat, err = n.conn.Set(n.path, []byte(text), version)
 		return err
-	}); errors.Is(err, zk.ErrNoNode) {
+	})
+	if errors.Is(err, zk.ErrNoNode) {
 		return leadership.Conflict(n.path) // it was deleted
 	} else if err != nil {
 		return err

@@ -335,8 +335,9 @@ func packFile(archive *tar.Writer, dir, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: info.Size(),
-		Typeflag: tar.TypeReg}); err != nil {
+	err = archive.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: info.Size(),
+		Typeflag: tar.TypeReg})
+	if err != nil {
 		return err
 	}
 	_, err = io.Copy(archive, in)

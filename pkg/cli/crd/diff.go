@@ -65,10 +65,8 @@ conversion, and 3 if something breaks.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) != 2:
-				return command.Usagef(
-					"name two files or directories with CustomResourceDefinitions, the old one first; the word cluster means " +
-						"the API server",
-				)
+				return command.Usagef("name two files or directories with CustomResourceDefinitions, the old one first; " +
+					"cluster is the API server")
 			case args[0] == inCluster && args[1] == inCluster:
 				return command.Usagef("OLD and NEW are the same: name a file or directory for one of them")
 			}

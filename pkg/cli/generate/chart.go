@@ -72,8 +72,9 @@ func (o *chart) run() error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(o.streams.Out, "# Values of the Helm chart for %s.\n%s", command.Count(len(files),
-		"operator"), text); err != nil {
+	_, err = fmt.Fprintf(o.streams.Out, "# Values of the Helm chart for %s.\n%s", command.Count(len(files),
+		"operator"), text)
+	if err != nil {
 		return fmt.Errorf("writing the values: %w", err)
 	}
 	return nil

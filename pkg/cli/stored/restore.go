@@ -240,9 +240,10 @@ func (o *restoreOptions) operators(
 		}
 		for _, f := range files {
 			resource := archive.Manifest.Resource(f.Watch.APIVersion, f.Watch.Kind)
-			if i := slices.IndexFunc(names.Served, func(k *command.NamedKind) bool {
+			i := slices.IndexFunc(names.Served, func(k *command.NamedKind) bool {
 				return k.Is(f.Watch.APIVersion, f.Watch.Kind)
-			}); i >= 0 {
+			})
+			if i >= 0 {
 				resource = names.Served[i].GVR.GroupResource()
 			}
 			operators = append(operators, selection.OperatorOf(f, &kinds.Kind{GVR: resource.WithVersion("")}))

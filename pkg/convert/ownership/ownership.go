@@ -234,9 +234,10 @@ func shadow(ctx context.Context, c *convert.Converter, marked, converted any, fr
 	if from == to {
 		return obj, nil
 	}
-	if err := c.Trace(ctx, obj, from, to, func(program *rules.Program, obj map[string]any) any {
+	err := c.Trace(ctx, obj, from, to, func(program *rules.Program, obj map[string]any) any {
 		return read(program, obj)
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
 	dropAbsent(obj, converted)

@@ -371,9 +371,9 @@ func lacksGenerated(s *subject) (operator.Outcome, bool) {
 		return operator.Outcome{State: operator.StateDrifted,
 			Message: s.desired.Target.String() + " lacks a generated value; drift.policy is Report"}, true
 	}
+	text := s.desired.Target.String() + " lacks a generated value, which is generated again"
 	return operator.Outcome{State: operator.StateRepair, Action: operator.ActionApply,
-			Message: withContenders(s.desired.Target.String()+" lacks a generated value, which is generated again", s.facts)},
-		true
+		Message: withContenders(text, s.facts)}, true
 }
 
 // usesPreviousNames decides on an object of ours that has names of conventions.previous, or the owner mark that the

@@ -132,9 +132,10 @@ func withoutRefusedItems(
 			kept = append(kept, r)
 			continue
 		}
-		if i := slices.IndexFunc(standing, func(have status.Recorded) bool {
+		i := slices.IndexFunc(standing, func(have status.Recorded) bool {
 			return s.KeyOf(have) == s.KeyOf(r)
-		}); i >= 0 && !item.out {
+		})
+		if i >= 0 && !item.out {
 			kept = append(kept, standing[i])
 		}
 	}

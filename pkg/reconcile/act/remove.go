@@ -69,8 +69,9 @@ func (x *action) release(ctx context.Context) error {
 	if err != nil {
 		return x.unlessGone(err)
 	}
-	if live, err = x.Client.Release(ctx, x.target, live, apply.Marks(marks.Of(x.Settings, x.Upstream.GetUID(),
-		x.Downstream))); err != nil {
+	live, err = x.Client.Release(ctx, x.target, live, apply.Marks(marks.Of(x.Settings, x.Upstream.GetUID(),
+		x.Downstream)))
+	if err != nil {
 		return err
 	}
 	return x.released(live)

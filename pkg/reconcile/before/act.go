@@ -141,8 +141,9 @@ func RemoveFinalizer(
 
 // delete deletes the object if no owner reference does.
 func (j *Job) delete(ctx context.Context, o operator.Outcome) error {
-	if _, err := act.Delete(ctx, j.API, Target(j.Pipeline, o.Target), o.UID,
-		metav1.DeletionPropagation(j.Pipeline.Config.Deletion.Propagation)); err != nil {
+	_, err := act.Delete(ctx, j.API, Target(j.Pipeline, o.Target), o.UID,
+		metav1.DeletionPropagation(j.Pipeline.Config.Deletion.Propagation))
+	if err != nil {
 		return err
 	}
 	j.Memory.Before.Edit().IsGone = true

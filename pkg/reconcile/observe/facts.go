@@ -35,8 +35,8 @@ func (st *State) Facts(k int, recorded []status.Recorded) operator.Facts {
 		f.RecordedAt, f.RecordedUID = operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}, rec.UID
 	}
 	writes := t.Contest.Get()
-	if f.Spaced = writes.Wait(st.Memory.Cause(), hash, memory.SpacingOf(st.Pipeline.Config.Retry),
-		st.Began); f.Spaced > 0 && hash != writes.Written {
+	f.Spaced = writes.Wait(st.Memory.Cause(), hash, memory.SpacingOf(st.Pipeline.Config.Retry), st.Began)
+	if f.Spaced > 0 && hash != writes.Written {
 		f.Feedback = st.Pipeline.Feedback(i, st.ownInputs())
 	}
 	if f.Live == nil {

@@ -86,9 +86,9 @@ func Finalizer(pl *compile.Pipeline, f *preview.Finding) []Item {
 func ItemOf(pl *compile.Pipeline, f *preview.Finding, c preview.Change) Item {
 	item := Item{About: aboutChange(pl, f, c), Action: string(c.Action), Risk: c.Risk, Note: c.Note, Failure: c.Failure,
 		Before: contentOf(c.Before), After: contentOf(c.After), Words: wordsOf(pl, c.Index)}
-	if item.hash = fieldpath.New("metadata", "annotations",
-		pl.Config.Conventions.Hash.Annotation); pl.Config.Conventions.Hash.Label != "" {
-		item.hash = fieldpath.New("metadata", "labels", pl.Config.Conventions.Hash.Label)
+	hash := pl.Config.Conventions.Hash
+	if item.hash = fieldpath.New("metadata", "annotations", hash.Annotation); hash.Label != "" {
+		item.hash = fieldpath.New("metadata", "labels", hash.Label)
 	}
 	switch c.Action {
 	case preview.Create:

@@ -16,9 +16,10 @@ import (
 
 // All writes everything about one operator.
 func (e *File) All(ctx context.Context, v *survey.Survey) error {
-	if err := v.Visit(ctx, v.Refs(), func(f *preview.Finding) error {
+	err := v.Visit(ctx, v.Refs(), func(f *preview.Finding) error {
 		return e.insert(ctx, v.Pipeline(), f)
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	return e.written(ctx, v.Pipeline())
@@ -77,10 +78,11 @@ func (e *File) insert(ctx context.Context, pl *compile.Pipeline, f *preview.Find
 			created = r.Created.UTC().Format(time.RFC3339)
 		}
 		api, kind := r.Object.Kind.ToAPIVersionAndKind()
-		if err := e.exec(ctx, "INSERT INTO downstreams VALUES (?, ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?)",
+		err := e.exec(ctx, "INSERT INTO downstreams VALUES (?, ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?)",
 			f.Operator, f.Ref.Namespace,
 			f.Ref.Name, r.Downstream, api, kind, r.Object.At.Namespace, r.Object.At.Name, r.Object.UID, created,
-			r.State, r.Reason); err != nil {
+			r.State, r.Reason)
+		if err != nil {
 			return err
 		}
 	}
@@ -101,9 +103,10 @@ func (e *File) insertUpstream(ctx context.Context, pl *compile.Pipeline, f *prev
 		return err
 	}
 	api, kind := pl.Upstream.GVK.ToAPIVersionAndKind()
-	if err := e.exec(ctx, "INSERT INTO upstreams VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", f.Operator, api, kind,
+	err = e.exec(ctx, "INSERT INTO upstreams VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", f.Operator, api, kind,
 		u.GetNamespace(), u.GetName(),
-		string(u.GetUID()), created, labels, object); err != nil {
+		string(u.GetUID()), created, labels, object)
+	if err != nil {
 		return err
 	}
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
@@ -113,9 +116,10 @@ func (e *File) insertUpstream(ctx context.Context, pl *compile.Pipeline, f *prev
 			s, _ := c[key].(string)
 			return s
 		}
-		if err := e.exec(ctx, "INSERT INTO conditions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", f.Operator,
+		err := e.exec(ctx, "INSERT INTO conditions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", f.Operator,
 			u.GetNamespace(), u.GetName(), text("type"),
-			text("status"), text("reason"), text("message"), text("lastTransitionTime")); err != nil {
+			text("status"), text("reason"), text("message"), text("lastTransitionTime"))
+		if err != nil {
 			return err
 		}
 	}

@@ -102,8 +102,8 @@ func New(ctx context.Context, place string, note func(format string, args ...any
 		return nil, e.failed(err)
 	}
 	// The file is removed after any error, so that it needs no journal.
-	if e.db, err = source.OpenSQLite(ctx, e.temp,
-		"mode=rw&_pragma=synchronous(OFF)&_pragma=journal_mode(MEMORY)"); err != nil {
+	e.db, err = source.OpenSQLite(ctx, e.temp, "mode=rw&_pragma=synchronous(OFF)&_pragma=journal_mode(MEMORY)")
+	if err != nil {
 		return nil, e.failed(err)
 	}
 	marked := fmt.Sprintf("PRAGMA application_id = %d;", mark)
