@@ -126,6 +126,9 @@ func (c *cache) Live(i int, at operator.Ref) *drift.Live {
 	return nil
 }
 
+// NoteReturned implements observe.Cache.
+func (*cache) NoteReturned(int, *drift.Live) {}
+
 // OwnedBy implements observe.Cache.
 func (c *cache) OwnedBy(i int, uid types.UID) []*drift.Live {
 	return c.objects(i, func(l *drift.Live) bool { return marks.Marked(l, uid) })

@@ -285,3 +285,50 @@ func TestGuardCountsALostValueOnce(t *testing.T) {
 		})
 	})
 }
+
+// Names that are passed on together with another label of the watch: what no watch shows is at a target of others.
+func TestValuesMoveWithAnotherLabel(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"downstreams", "items"} {
+		for _, row := range []string{"same label", "other label", "other label, paused"} {
+			t.Run(kind+" "+row, spaced(func(t *testing.T, ns, name string) {
+				conf, first, second := siblingsConfig(t, ns, name, ""), widget("a", `{name: s1, data: {second: s2}}`), widget("a", `{name: s2, data: {second: s3}}`)
+				of := widgets
+				if kind == "items" {
+					conf = replaceOnce(t, poolOfSecrets(ns, name), `-{{ item.name }}`, `-{{ item.value }}`)
+					first, second, of = pool("a", "one=s1", "two=s2"), pool("a", "one=s2", "two=s3"), pools
+				}
+				secret := func(n string) string {
+					if kind == "items" {
+						return "a-" + n
+					}
+					return n
+				}
+				r := start(t, testkit.Config(t), conf).ready()
+				testkit.Apply(t, ns, first)
+				one, two := secretText(t, ns, secret("s1"), "password", anyText), secretText(t, ns, secret("s2"), "password", anyText)
+				<-time.After(time.Minute)
+				r.halt()
+				pause := func(value string) {
+					testkit.Patch(t, of, ns, "a", "somebody", fill(`{"metadata":{"annotations":{"NAME.example.com/paused":`+value+`}}}`, ns, name))
+				}
+				if row == "other label, paused" {
+					pause(`"true"`)
+				}
+				if row != "same label" {
+					conf = replaceOnce(t, conf, `managed: "yes"`, `managed: "true"`)
+				}
+				testkit.Apply(t, ns, second)
+				start(t, testkit.Config(t), conf).ready()
+				if row == "other label, paused" {
+					<-time.After(time.Minute)
+					pause("null")
+				}
+				waitGone(t, secretKind, ns, secret("s1"))
+				secretText(t, ns, secret("s3"), "password", anyText)
+				keepsValue(t, ns, secret("s2"), one)
+				keepsValue(t, ns, secret("s3"), two)
+			}))
+		}
+	}
+}

@@ -327,6 +327,15 @@ func (c *Cache) Live(i int, at operator.Ref) *drift.Live {
 	return live
 }
 
+// NoteReturned implements Cache.
+func (c *Cache) NoteReturned(i int, live *drift.Live) {
+	for at, sub := range c.objects(i) {
+		if sub.shared.filter == nil && (at.namespace == "" || at.namespace == live.Namespace) {
+			sub.shared.returned.Add(live)
+		}
+	}
+}
+
 // OwnedBy implements Cache.
 func (c *Cache) OwnedBy(i int, uid types.UID) []*drift.Live {
 	bucket := c.objects(i).indexed(byOwner, bucketOf(string(uid)))

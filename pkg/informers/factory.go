@@ -70,6 +70,7 @@ type sharedWatch struct {
 	run      sync.Once
 	rows     *rowsWatch // nil for objects of an API server
 	filter   *shardFilter
+	returned kept.Returned // used by downstreams
 
 	mu    sync.Mutex
 	users map[*subscription]struct{}
@@ -118,8 +119,15 @@ func (w *Factory) subscribeTo(key Key, filter *shardFilter, transform cache.Tran
 		}
 		mine := w.connections.ClientsOf(key.Identity)
 		client, example := mine.Objects, runtime.Object(&unstructured.Unstructured{})
-		if strings.HasPrefix(key.View, kept.PackedView) {
+		switch {
+		case strings.HasPrefix(key.View, kept.PackedView):
 			client, example = mine.Packed, &kept.Packed{}
+		case strings.HasPrefix(key.View, downstreamView) && filter == nil: // a filter changes what it passes on
+			var err error
+			if client, err = w.connections.Watching(key.Identity, &shared.returned); err != nil {
+				return err
+			}
+			example = nil // it is unstructured, or a *drift.Live
 		}
 		return w.prepare(key, shared, listWatch(client, key, shared, func() { w.abandon(key, shared) }), example, transform)
 	})

@@ -3,12 +3,14 @@ package gate
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine/loading"
 	"github.com/corollary-dev/corollary/pkg/engine/metrics"
 	"github.com/corollary-dev/corollary/pkg/engine/work"
@@ -17,6 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/informers/connections"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
+	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/shards"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
@@ -120,10 +123,15 @@ func (g *Gate) Open(alone bool) (counts bool) {
 // mayHideMore reports whether guard may hold something if there is all that upstreams record: a watch does not show
 // what has other labels, as before a change of the config.
 func (g *Gate) mayHideMore() bool {
+	if !g.Pipeline.TrustsStatus() { // what nothing records is met by a create alone
+		return slices.ContainsFunc(g.Pipeline.Downstreams, func(d *desired.Downstream) bool {
+			return d.Config.UpdatePolicy == config.UpdateRecreate || d.HasGenerated()
+		}) && len(g.Cache.Upstreams()) > 0
+	}
 	recorded := 0
 	for _, ref := range g.Cache.Upstreams() {
 		up, err := g.Cache.Upstream(ref)
-		if err != nil || up != nil && !g.Pipeline.TrustsStatus() {
+		if err != nil {
 			return true
 		}
 		if up == nil {

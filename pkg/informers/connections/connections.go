@@ -50,6 +50,8 @@ func (i Identity) Forbidden(doing, needs string, err error) string {
 type Clients struct {
 	Objects dynamic.Interface
 	Packed  dynamic.Interface // brings upstreams packed
+
+	http *http.Client
 }
 
 // Connections makes clients for identities. They share connections, and one rate limit if there is one.
@@ -87,7 +89,12 @@ func (c *Connections) connect(httpClient *http.Client) (Clients, error) {
 		return Clients{}, err
 	}
 	packed, err := kept.NewDynamic(c.cfg, httpClient, kept.PackedCodec{Texts: c.Texts})
-	return Clients{Objects: objects, Packed: packed}, err
+	return Clients{Objects: objects, Packed: packed, http: httpClient}, err
+}
+
+// Watching is the client of an identity whose watches do not read again what writes returned.
+func (c *Connections) Watching(i Identity, returned *kept.Returned) (dynamic.Interface, error) {
+	return kept.NewDynamic(c.cfg, c.ClientsOf(i).http, kept.LiveCodec{Returned: returned})
 }
 
 // Objects is the client of an identity.

@@ -8,6 +8,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/generated"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -21,6 +22,9 @@ func SiblingAt(
 	d := s.Downstreams[downstream]
 	if d.OwnsFields() {
 		return ""
+	}
+	if IsOfOtherItem(w, downstream, live) {
+		return d.Name
 	}
 	hasOther := func(r status.Recorded) bool {
 		return r.Name == d.Name && r.IsCurrent() && r.UID != "" && r.UID != live.UID
@@ -36,6 +40,17 @@ func SiblingAt(
 		}
 	}
 	return ""
+}
+
+// IsOfOtherItem reports whether an object that says of which item of forEach it is is at the target of another one, and
+// its own item wants one elsewhere.
+func IsOfOtherItem(w *operator.Desired, downstream int, live *drift.Live) bool {
+	item := generated.ItemIn(live.Hash)
+	return item != "" && slices.ContainsFunc(w.Of(downstream), func(o operator.DesiredObject) bool {
+		return o.Wanted && o.Err == nil && o.Target == operator.RefOf(live) && generated.ItemIn(o.Hash) != item
+	}) && slices.ContainsFunc(w.Of(downstream), func(o operator.DesiredObject) bool {
+		return o.Wanted && o.Err == nil && o.Target != operator.RefOf(live) && generated.ItemIn(o.Hash) == item
+	})
 }
 
 // mayMove reports whether downstream i may want another object in the place of one that it has: the one that it wants

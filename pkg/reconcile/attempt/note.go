@@ -42,6 +42,9 @@ func note(r *Attempt, res act.Result) act.Result {
 	default:
 		n.answer()
 	}
+	if n.Applied != nil && !r.API.Dry() {
+		n.Cache.NoteReturned(n.Downstream, n.Answer)
+	}
 	n.tell()
 	return res
 }

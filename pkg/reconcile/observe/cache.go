@@ -27,6 +27,9 @@ type Cache interface {
 	NamespaceLabels(name string) (set labels.Set, ok bool)
 	// Live is the object of downstream i, or of pipeline.BeforeIndex, at a place; nil if there is none.
 	Live(i int, at operator.Ref) *drift.Live
+	// NoteReturned says that a write to an object of downstream i returned it, in the downstream's view. It is not changed
+	// from then on.
+	NoteReturned(i int, live *drift.Live)
 	// OwnedBy lists those with the uid of an upstream in their owner marks.
 	OwnedBy(i int, uid types.UID) []*drift.Live
 	// Objects lists all objects of downstream i.

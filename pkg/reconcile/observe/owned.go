@@ -172,7 +172,7 @@ func (st *State) FindLeftovers(w *operator.Desired, owned [][]*drift.Live) []ope
 	// if the watch does not show it any more, it may have lost the labels of the watch: it is read
 	for _, w := range before {
 		isShown := slices.ContainsFunc(now, memory.IsOf(w.UID))
-		if !isShown && !st.Memory.IsNotOurs(w.UID, st.Began) && !st.IsTarget(w.Downstream, w.At) {
+		if !isShown && !st.Memory.IsNotOurs(w.UID, st.Began) && st.TargetAt(w.Downstream, w.At) < 0 {
 			now = append(now, w)
 		}
 	}

@@ -164,15 +164,16 @@ func (st *State) Cascade() operator.Cascade {
 	return decide.RecordedCascade(st.Pipeline.Settings, st.Upstream)
 }
 
-// IsTarget reports whether any downstream with the kind of downstream i is wanted at that place.
-func (st *State) IsTarget(i int, at operator.Ref) bool {
+// TargetAt is the object of the desired state that is wanted at that place with the kind of downstream i, whatever its
+// own; NoIndex for none.
+func (st *State) TargetAt(i int, at operator.Ref) int {
 	gk := st.Pipeline.Downstreams[i].GVK().GroupKind()
-	for _, o := range st.Memory.Desired().Objects {
+	for k, o := range st.Memory.Desired().Objects {
 		if o.Wanted && o.Target == at && st.Pipeline.Downstreams[o.Downstream].GVK().GroupKind() == gk {
-			return true
+			return k
 		}
 	}
-	return false
+	return operator.NoIndex
 }
 
 // IsOwn reports whether an object of downstream i is the upstream's: the one of that uid, which the status records, or

@@ -9,53 +9,31 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // FindUnseen reads objects that the cache does not show, and reports whether any was found.
 func (r *Reader) FindUnseen(ctx context.Context) bool {
 	r.Unread = nil
 	found := r.findRecorded(ctx)
-	found = r.findPaused(ctx) || found
 	return r.findMade(ctx) || found
 }
 
-// findPaused is findUnseen for what the status of a paused upstream records at a target: no create meets it there, and
-// the status must not say that it does not exist.
-func (r *Reader) findPaused(ctx context.Context) (found bool) {
-	if !r.Selected || !r.Pipeline.Paused(r.Upstream) {
-		return false
-	}
-	recorded := r.Recorded()
-	for k := range r.Memory.Desired().Objects {
-		rec := r.RecordedAs(recorded, k)
-		at, _, ok := r.Locate(k, rec)
-		if !ok || rec == nil || rec.UID == "" || rec.Done() || r.isKnown(rec.UID) ||
-			at != (operator.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}) {
-			continue
-		}
-		if shown, _ := r.LatestAt(k, at); shown != nil {
-			continue
-		}
-		w := memory.Witness{Place: memory.At(r.Memory.Desired().Objects[k].Downstream, at), UID: rec.UID}
-		switch live, ok := r.tryRead(ctx, w); {
-		case !ok:
-		case live == nil || !r.IsOwn(w.Downstream, live, w.UID):
-			r.Memory.NoteAbsent(w.UID, live, r.Began)
-		default:
-			r.Memory.Remember(k, live, r.Began)
-			found = true
-		}
-	}
-	return found
-}
-
-// findRecorded is findUnseen for those that are remembered at a place that is not a target: the cache may lag, or they
-// have lost the labels of the watch, or their kind is not watched. What they come after stays, also while nobody knows
-// what is wanted of them.
+// findRecorded is findUnseen for those that are remembered: the cache may lag, or they have lost the labels of the
+// watch, or their kind is not watched. What they come after stays, also while nobody knows what is wanted of them. What
+// is where it is wanted is met by the next create, if there is one.
 func (r *Reader) findRecorded(ctx context.Context) (found bool) {
-	for _, w := range r.Witnesses(r.Recorded()) {
-		if r.isKnown(w.UID) || r.Selected && r.IsTarget(w.Downstream, w.At) {
+	recorded := r.Recorded()
+	for _, w := range r.Witnesses(recorded) {
+		k := operator.NoIndex
+		if r.Selected {
+			k = r.TargetAt(w.Downstream, w.At)
+		}
+		if r.isKnown(w.UID) || k >= 0 && r.isMet(recorded, k, w) {
 			continue
+		}
+		if k >= 0 {
+			w.Downstream = r.Memory.Desired().Objects[k].Downstream // in whose view it is read
 		}
 		if cached := r.Cache.Live(w.Downstream, w.At); cached != nil && cached.UID == w.UID {
 			continue
@@ -64,6 +42,9 @@ func (r *Reader) findRecorded(ctx context.Context) (found bool) {
 		case !ok:
 		case live == nil || !r.IsOwn(w.Downstream, live, w.UID):
 			r.Memory.NoteAbsent(w.UID, live, r.Began)
+		case k >= 0:
+			r.Memory.Remember(k, live, r.Began)
+			found = true
 		default:
 			r.Unseen, found = append(r.Unseen, operator.Owned{Downstream: w.Downstream, Live: live, Certain: !w.Guessed,
 				Recorded: !w.Guessed}), true
@@ -74,6 +55,16 @@ func (r *Reader) findRecorded(ctx context.Context) (found bool) {
 		}
 	}
 	return found
+}
+
+// isMet reports whether the object of a witness, at the target of object k, is shown, or a create will meet it: not if
+// the upstream is paused, or if it may have been another object's so far, whose values would be lost.
+func (r *Reader) isMet(recorded []status.Recorded, k int, w memory.Witness) bool {
+	if shown, _ := r.LatestAt(k, w.At); shown != nil {
+		return true
+	}
+	d, rec := r.DownstreamOf(k), r.RecordedAs(recorded, k)
+	return !r.Pipeline.Paused(r.Upstream) && (rec == nil || rec.UID == w.UID && !(d.Several() && d.HasGenerated()))
 }
 
 // findMade is findUnseen for what this process tried to create, and may have created although no response came: no
@@ -100,7 +91,7 @@ func (r *Reader) findMadeBefore(ctx context.Context) (found bool) {
 	owned := r.OwnedByDownstream()
 	for _, m := range slices.Clone(r.Memory.Notes.Get().Unconfirmed) {
 		isThere := func(live *drift.Live) bool { return live.Namespace == m.At.Namespace && live.Name == m.At.Name }
-		if r.Memory.Desired().Unknown(m.Downstream) || r.IsTarget(m.Downstream, m.At) ||
+		if r.Memory.Desired().Unknown(m.Downstream) || r.TargetAt(m.Downstream, m.At) >= 0 ||
 			slices.ContainsFunc(owned[m.Downstream], isThere) ||
 			slices.ContainsFunc(r.Unseen, func(own operator.Owned) bool {
 				return own.Downstream == m.Downstream && isThere(own.Live)
