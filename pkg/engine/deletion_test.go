@@ -161,6 +161,37 @@ func TestOrphanedAfterTheCollector(t *testing.T) {
 	}
 }
 
+// While nothing runs, the owner references that the collector has removed say that the downstreams are to stay.
+func TestOrphanedWhileNothingRuns(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, more string }{{"waits", waiting}, {"restarted in between", waiting}, {"before", ""}} {
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
+			conf := fill(widgetConfig, ns, name) + row.more
+			if row.name == "before" {
+				conf = withBefore(ns, name)
+			}
+			r, faults := startFaulty(t, conf)
+			applyReady(t, ns, "a", `{data: {key: value}}`)
+			<-time.After(time.Minute)
+			r.halt()
+			testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
+			waitThat(t, widgets, ns, "a", func(u *obj) bool { return len(u.GetFinalizers()) == 1 })
+			if row.name == "restarted in between" {
+				faults.Answer(500, testkit.On("PATCH", "configmaps"))
+				faulty := start(t, faults.Wrap(testkit.Config(t)), conf)
+				waitsFor(t, widgets, ns, "a", "InternalError", "")
+				faulty.halt()
+			}
+			start(t, testkit.Config(t), conf)
+			waitGone(t, widgets, ns, "a")
+			if cm := testkit.Get(t, configMaps, ns, "a"); cm.GetDeletionTimestamp() != nil || len(cm.GetAnnotations()) > 0 {
+				t.Errorf("it was not released: %v", cm.Object["metadata"])
+			}
+			mustBeAbsent(t, configMaps, ns, "a-drain", "deletion.before was made")
+		}))
+	}
+}
+
 // What the API server answers may be ahead of the watch, and shows a deletion without what it asked for: the collector
 // has taken its finalizer off. Nothing is begun before the watch has brought the deletion.
 func TestDeletionAheadOfItsWatch(t *testing.T) {

@@ -133,6 +133,30 @@ func TestRenamedHolderIsKept(t *testing.T) {
 	})
 }
 
+// What the config forgets while it is being deleted goes: the Namespace that has it waits for that, and goes too.
+func TestHolderOfWhatGoes(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"start", "reload"} {
+		t.Run(at, spaced(func(t *testing.T, ns, name string) {
+			head, tail := around(t, fill(widgetConfig, ns, name))
+			conf := head + roomDownstream + replaceOnce(t, claimDownstream, "deletionPolicy: Orphan", "after: [room]") + tail + waiting
+			r := start(t, testkit.Config(t), conf).ready()
+			applyReady(t, ns, "a", "{}")
+			holdFor(t, "room-a", "claim")
+			testkit.Delete(t, widgets, ns, "a")
+			waitThat(t, configMaps, "room-a", "claim", func(u *obj) bool { return u.GetDeletionTimestamp() != nil })
+			r.become(at, replaceOnce(t, conf, "- name: claim", "- name: memo"))
+			<-time.After(time.Hour)
+			if u := testkit.Get(t, namespaces, "", "room-a"); u.GetDeletionTimestamp() != nil || len(u.GetAnnotations()) == 0 {
+				t.Errorf("the Namespace was not kept until the ConfigMap is gone: %v", u.Object["metadata"])
+			}
+			letGo(t, "room-a", "claim")
+			waitGone(t, widgets, ns, "a")
+			waitGone(t, namespaces, "", "room-a")
+		}))
+	}
+}
+
 // A Namespace with the current owner annotation stays while an object in it has the former one.
 func TestHolderOfFormerMarksStays(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {

@@ -332,3 +332,33 @@ func TestValuesMoveWithAnotherLabel(t *testing.T) {
 		}
 	}
 }
+
+// What was renamed is renamed again while the first objects cannot be deleted yet: the newest ones have the values.
+func TestItemsRenamedAgainKeepTheirValues(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"reload", "start"} {
+		t.Run(at, spaced(func(t *testing.T, ns, name string) {
+			conf := poolOfSecrets(ns, name)
+			r, faults := startFaulty(t, conf)
+			testkit.Apply(t, ns, pool("a", "one=x", "two=y"))
+			one, two := secretText(t, ns, "a-one", "password", anyText), secretText(t, ns, "a-two", "password", anyText)
+			refusal := faults.Answer(500, testkit.On("DELETE", "secrets"))
+			for _, to := range []string{"-login-", "-access-"} {
+				<-time.After(time.Minute)
+				renamed := strings.Replace(conf, `metadata: {name: "{{ .metadata.name }}-`, `metadata: {name: "{{ .metadata.name }}`+to, 1)
+				if at == "start" {
+					r.halt()
+					r = start(t, faults.Wrap(testkit.Config(t)), renamed)
+				} else {
+					r.reloadTo(renamed)
+				}
+				keepsValue(t, ns, "a"+to+"one", one)
+				keepsValue(t, ns, "a"+to+"two", two)
+			}
+			refusal.Off()
+			waitGone(t, secretKind, ns, "a-one")
+			waitGone(t, secretKind, ns, "a-login-two")
+			keepsValue(t, ns, "a-access-one", one)
+		}))
+	}
+}

@@ -42,7 +42,7 @@ func TestReturned(t *testing.T) {
 					live := (&drift.View{}).Live(u)
 					codec.Returned.Add(live)
 					c.change(u)
-					time.Sleep(c.after)
+					<-time.After(c.after)
 					for n, want := range []bool{c.same, false} {
 						shown := decoded(t, codec, textOf(t, u))
 						if got := shown == any(live); got != want {

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -200,17 +201,22 @@ func predecessors(
 			}
 		}
 	}
+	if !d.Several() {
+		return sources, others
+	}
+	// Of an item that was renamed more than once, the newest has what was carried on.
+	slices.SortStableFunc(sources, func(a, b *drift.Live) int { return cmp.Compare(b.Created, a.Created) })
+	if len(sources) > 1 && sources[0].Created == sources[1].Created {
+		return nil, append(sources, others...)
+	}
 	return sources, others
 }
 
 // wantedFor is the index of the object that is wanted for the item of which an object at no target says that it is;
-// NoIndex if it does not say, or more than one of either are of that item.
+// NoIndex if it does not say, or more than one is wanted for it.
 func wantedFor(in operator.Input, downstream int, live *drift.Live) (k int) {
 	item, first := generated.ItemIn(live.Hash), in.Desired.First(downstream)
-	isOther := func(own operator.Owned) bool {
-		return own.Downstream == downstream && own.Live.UID != live.UID && generated.ItemIn(own.Live.Hash) == item
-	}
-	if item == "" || slices.ContainsFunc(in.Leftovers, isOther) {
+	if item == "" {
 		return operator.NoIndex
 	}
 	k = operator.NoIndex

@@ -199,7 +199,8 @@ func staying(c *contents, in operator.Input, left []operator.Outcome) string {
 		}
 	}
 	for _, f := range in.Forgotten {
-		if !f.Unread && (!f.Referenced || in.Upstream.GetDeletionTimestamp() == nil) && c.contains(f.Resource, placeOf(f)) {
+		if !f.Unread && !f.Deleting && (!f.Referenced || in.Upstream.GetDeletionTimestamp() == nil) &&
+			c.contains(f.Resource, placeOf(f)) {
 			return fmt.Sprintf("%s %s, which is left over, is %s", f.Kind, placeOf(f), c.is)
 		}
 	}
