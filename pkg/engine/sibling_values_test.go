@@ -362,3 +362,26 @@ func TestItemsRenamedAgainKeepTheirValues(t *testing.T) {
 		}))
 	}
 }
+
+// A second value is added while an item goes: what stays has its own value, and nothing is lost.
+func TestValueAddedWhileAnItemGoes(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := replaceOnce(t, poolOfSecrets(ns, name), "events: None", "events: Warnings")
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, pool("a", "one=x", "two=y", "three=z"))
+		two := secretText(t, ns, "a-two", "password", anyText)
+		<-time.After(time.Minute)
+		r.halt()
+		testkit.Apply(t, ns, pool("a", "two=y", "three=z"))
+		start(t, testkit.Config(t), replaceOnce(t, conf, generatedLine, strings.Replace(generatedLine, "[", "[{path: .data.token}, ", 1)))
+		waitGone(t, secretKind, ns, "a-one")
+		secretText(t, ns, "a-two", "token", anyText)
+		keepsValue(t, ns, "a-two", two)
+		<-time.After(time.Minute)
+		for _, e := range testkit.List(t, events, ns, "") {
+			if e.Object["reason"] == "NewRandomValue" {
+				t.Errorf("an event says: %v", e.Object["note"])
+			}
+		}
+	})
+}

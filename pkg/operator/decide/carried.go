@@ -196,7 +196,7 @@ func predecessors(
 			switch k := wantedFor(in, o.Downstream, own.Live); {
 			case k == o.Object, k == operator.NoIndex && isSameItem(s, in, out, o, own.Live):
 				sources = append(sources, own.Live)
-			case k == operator.NoIndex:
+			case k == operator.NoIndex && !isOfItem(o.Live, &in.Desired.Objects[o.Object]):
 				others = append(others, own.Live)
 			}
 		}
@@ -210,6 +210,11 @@ func predecessors(
 		return nil, append(sources, others...)
 	}
 	return sources, others
+}
+
+// isOfItem reports whether an object says that it is of the item for which one is wanted.
+func isOfItem(live *drift.Live, w *operator.DesiredObject) bool {
+	return live != nil && generated.ItemIn(live.Hash) != "" && generated.ItemIn(live.Hash) == generated.ItemIn(w.Hash)
 }
 
 // wantedFor is the index of the object that is wanted for the item of which an object at no target says that it is;
