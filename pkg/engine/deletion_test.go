@@ -192,6 +192,28 @@ func TestOrphanedWhileNothingRuns(t *testing.T) {
 	}
 }
 
+// A downstream is renamed in the config while its object is being deleted: what it comes after stays until it is gone.
+func TestRenamedDownstreamGoesFirst(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"start", "reload"} {
+		t.Run(at, spaced(func(t *testing.T, ns, name string) {
+			first := "  - name: first\n    apiVersion: v1\n    kind: Secret\n    template: |\n      metadata: {name: a-first}\n"
+			conf := replaceOnce(t, fill(widgetConfig, ns, name), "  - name: config\n", first+"  - name: config\n    after: [first]\n") + waiting
+			r := start(t, testkit.Config(t), conf).ready()
+			applyReady(t, ns, "a", `{data: {key: value}}`)
+			holdFor(t, ns, "a")
+			testkit.Delete(t, widgets, ns, "a")
+			waitThat(t, configMaps, ns, "a", func(u *obj) bool { return u.GetDeletionTimestamp() != nil })
+			r.become(at, strings.NewReplacer("name: first", "name: one", "[first]", "[one]", "name: config", "name: two").Replace(conf))
+			waitsFor(t, widgets, ns, "a", "Deleting", "ConfigMap "+ns+"/a is terminating")
+			<-time.After(time.Hour)
+			mustExist(t, secretKind, ns, "a-first", "it was deleted before what comes after it is gone")
+			letGo(t, ns, "a")
+			waitGone(t, widgets, ns, "a")
+		}))
+	}
+}
+
 // What the API server answers may be ahead of the watch, and shows a deletion without what it asked for: the collector
 // has taken its finalizer off. Nothing is begun before the watch has brought the deletion.
 func TestDeletionAheadOfItsWatch(t *testing.T) {

@@ -58,7 +58,13 @@ func Deletion(s *operator.Settings, in operator.Input) operator.Decision {
 		out.Leftovers = append(out.Leftovers, decideRemoval(s, own, in))
 	}
 	out.Kept = keptHolders(s, in, out.Leftovers)
-	if holdRemovals(s, in, out.Leftovers, out.Waits) || out.Waits && len(out.Leftovers) > 0 {
+	if out.Waits {
+		k := slices.IndexFunc(in.Forgotten, func(f operator.ForgottenObject) bool { return f.Deleting })
+		if k >= 0 { // what it comes after, which nothing says any more, would go with the upstream
+			out.Terminating = &in.Forgotten[k]
+		}
+	}
+	if holdRemovals(s, in, out.Leftovers, out.Waits) || out.Waits && (len(out.Leftovers) > 0 || out.Terminating != nil) {
 		return out
 	}
 	if h := out.Before; h != nil && h.Live != nil && !h.Live.Deleting && !referenced(h.Live, in) &&

@@ -48,10 +48,16 @@ func currentValidCondition(s *operator.Settings, upstream *unstructured.Unstruct
 	return nil
 }
 
+const terminating = "%s %s is terminating: finalizers, or objects that it owns, hold it"
+
 func deletionFacts(s *operator.Settings, d operator.Decision, failed map[int]*operator.Failure) []status.Fact {
 	var facts []status.Fact
 	if d.Before != nil && (d.WaitsForBefore || failed[operator.BeforeIndex] != nil) {
 		return []status.Fact{beforeFact(s, *d.Before, failed[operator.BeforeIndex])}
+	}
+	if f := d.Terminating; f != nil {
+		facts = append(facts, status.Fact{Name: f.Name, Progressing: true, Reason: status.ReasonDeleting, Message: fmt.Sprintf(
+			terminating, f.Kind, operator.Ref{Namespace: f.Namespace, Name: f.ObjectName})})
 	}
 	for _, o := range d.Leftovers {
 		f := status.Fact{Name: s.Downstreams[o.Downstream].Name, Progressing: true, Reason: status.ReasonDeleting}
@@ -62,7 +68,7 @@ func deletionFacts(s *operator.Settings, d operator.Decision, failed map[int]*op
 		case o.GoesLater:
 			f.Message = fmt.Sprintf("%s %s: %s", kind, o.Target, o.Message)
 		case d.Waits && o.Live.Deleting:
-			f.Message = fmt.Sprintf("%s %s is terminating: finalizers, or objects that it owns, hold it", kind, o.Target)
+			f.Message = fmt.Sprintf(terminating, kind, o.Target)
 		case d.Waits:
 			f.Message = fmt.Sprintf("waiting for %s %s to be deleted", kind, o.Target)
 		default:
