@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -285,7 +286,27 @@ func (t *dryRun) findForgotten(ctx context.Context) {
 		case err != nil:
 			t.finding.Forgotten = append(t.finding.Forgotten, Forgotten{Recorded: r, Note: apply.Classify(err).Message})
 		default:
-			t.finding.Forgotten = append(t.finding.Forgotten, Forgotten{Recorded: r})
+			t.finding.Forgotten = append(t.finding.Forgotten,
+				Forgotten{Recorded: r, AppliedBy: appliedBeside(obj, t.Pipeline.Config.Conventions.FieldManager)})
 		}
 	}
+}
+
+// appliedBeside is the manager that applies an object beside ours: another operator may have adopted it. Empty for none,
+// and where ours does not: it may have been renamed.
+func appliedBeside(obj *unstructured.Unstructured, ours string) (other string) {
+	isApplied := false
+	for _, m := range obj.GetManagedFields() {
+		switch {
+		case m.Operation != metav1.ManagedFieldsOperationApply || m.Subresource != "":
+		case m.Manager == ours:
+			isApplied = true
+		default:
+			other = m.Manager
+		}
+	}
+	if !isApplied {
+		return ""
+	}
+	return other
 }

@@ -50,6 +50,8 @@ type Forgotten struct {
 	status.Recorded
 	// Note is why it could not be read, or is kept at the deletion of its upstream; else empty.
 	Note string
+	// AppliedBy is another field manager that applies it; empty for none.
+	AppliedBy string
 }
 
 // Action is what would be done with one object.

@@ -43,8 +43,12 @@ func aboutChange(pl *compile.Pipeline, f *preview.Finding, c preview.Change) Abo
 // aboutForgotten is what is said about an object that only the status records; its reason begins with reason.
 func aboutForgotten(pl *compile.Pipeline, f *preview.Finding, r preview.Forgotten, reason string) About {
 	object := Forgotten(r)
+	advice := toDelete(f, object)
+	if r.AppliedBy != "" {
+		advice = "; field manager " + r.AppliedBy + " applies it, too: do not delete it if that needs it"
+	}
 	return About{Operator: f.Operator, Upstream: Upstream(pl, f), Downstream: r.Name, Object: object,
-		Reason: reason + toDelete(f, object)}
+		Reason: reason + advice}
 }
 
 // Upstream names the upstream of a finding.
