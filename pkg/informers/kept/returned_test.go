@@ -5,9 +5,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
 // written are objects as API servers write them: those of a kind of Kubernetes, and custom resources, whose names are

@@ -58,12 +58,7 @@ func Deletion(s *operator.Settings, in operator.Input) operator.Decision {
 		out.Leftovers = append(out.Leftovers, decideRemoval(s, own, in))
 	}
 	out.Kept = keptHolders(s, in, out.Leftovers)
-	if out.Waits {
-		k := slices.IndexFunc(in.Forgotten, func(f operator.ForgottenObject) bool { return f.Deleting })
-		if k >= 0 { // what it comes after, which nothing says any more, would go with the upstream
-			out.Terminating = &in.Forgotten[k]
-		}
-	}
+	out.Terminating = forgottenTerminating(in, out.Waits)
 	if holdRemovals(s, in, out.Leftovers, out.Waits) || out.Waits && (len(out.Leftovers) > 0 || out.Terminating != nil) {
 		return out
 	}
@@ -73,6 +68,16 @@ func Deletion(s *operator.Settings, in operator.Input) operator.Decision {
 	}
 	out.Finalizer = operator.FinalizerRemove
 	return out
+}
+
+// forgottenTerminating is a forgotten object for which an upstream that waits has to wait, too: what it comes after, which
+// nothing says any more, would go with the upstream. Nil for none.
+func forgottenTerminating(in operator.Input, waits bool) *operator.ForgottenObject {
+	k := slices.IndexFunc(in.Forgotten, func(f operator.ForgottenObject) bool { return f.Deleting })
+	if !waits || k < 0 {
+		return nil
+	}
+	return &in.Forgotten[k]
 }
 
 // holdRemovals lets what is used by another one wait for it, and reports whether something waits.

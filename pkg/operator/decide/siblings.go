@@ -19,13 +19,20 @@ import (
 func SiblingAt(
 	s *operator.Settings, w *operator.Desired, downstream int, live *drift.Live, recorded []status.Recorded,
 ) string {
-	d := s.Downstreams[downstream]
-	if d.OwnsFields() {
+	switch d := s.Downstreams[downstream]; {
+	case d.OwnsFields():
 		return ""
-	}
-	if IsOfOtherItem(w, downstream, live) {
+	case IsOfOtherItem(w, downstream, live):
 		return d.Name
+	default:
+		return otherAt(s, w, d, live, recorded)
 	}
+}
+
+// otherAt is SiblingAt for what the status records for another downstream than d.
+func otherAt(
+	s *operator.Settings, w *operator.Desired, d *operator.Downstream, live *drift.Live, recorded []status.Recorded,
+) string {
 	hasOther := func(r status.Recorded) bool {
 		return r.Name == d.Name && r.IsCurrent() && r.UID != "" && r.UID != live.UID
 	}
@@ -42,8 +49,8 @@ func SiblingAt(
 	return ""
 }
 
-// IsOfOtherItem reports whether an object that says of which item of forEach it is is at the target of another one, and
-// its own item wants one elsewhere.
+// IsOfOtherItem reports whether an object says that its item of forEach is another one than that whose target it is at,
+// and its own item wants one elsewhere.
 func IsOfOtherItem(w *operator.Desired, downstream int, live *drift.Live) bool {
 	item := generated.ItemIn(live.Hash)
 	return item != "" && slices.ContainsFunc(w.Of(downstream), func(o operator.DesiredObject) bool {

@@ -56,25 +56,13 @@ func deletionFacts(s *operator.Settings, d operator.Decision, failed map[int]*op
 		return []status.Fact{beforeFact(s, *d.Before, failed[operator.BeforeIndex])}
 	}
 	if f := d.Terminating; f != nil {
-		facts = append(facts, status.Fact{Name: f.Name, Progressing: true, Reason: status.ReasonDeleting, Message: fmt.Sprintf(
-			terminating, f.Kind, operator.Ref{Namespace: f.Namespace, Name: f.ObjectName})})
+		facts = append(facts, status.Fact{Name: f.Name, Progressing: true, Reason: status.ReasonDeleting,
+			Message: fmt.Sprintf(terminating, f.Kind, operator.Ref{Namespace: f.Namespace, Name: f.ObjectName})})
 	}
 	for _, o := range d.Leftovers {
-		f := status.Fact{Name: s.Downstreams[o.Downstream].Name, Progressing: true, Reason: status.ReasonDeleting}
-		kind := s.Downstreams[o.Downstream].Config.Kind
-		switch fail := failed[o.Downstream]; {
-		case fail != nil:
-			f.Reason, f.Message = fail.Reason, fail.Message
-		case o.GoesLater:
-			f.Message = fmt.Sprintf("%s %s: %s", kind, o.Target, o.Message)
-		case d.Waits && o.Live.Deleting:
-			f.Message = fmt.Sprintf(terminating, kind, o.Target)
-		case d.Waits:
-			f.Message = fmt.Sprintf("waiting for %s %s to be deleted", kind, o.Target)
-		default:
-			continue
+		if f := goingFact(s.Downstreams[o.Downstream], o, d.Waits, failed[o.Downstream]); f.Message != "" {
+			facts = append(facts, f)
 		}
-		facts = append(facts, f)
 	}
 	for i, down := range s.Downstreams {
 		of := func(f status.Fact) bool { return f.Name == down.Name }
@@ -87,6 +75,22 @@ func deletionFacts(s *operator.Settings, d operator.Decision, failed map[int]*op
 			Reason: status.ReasonDeleting, Message: h.Message})
 	}
 	return facts
+}
+
+// goingFact is about what is left over of a downstream; without a message if nothing waits for it.
+func goingFact(d *operator.Downstream, o operator.Outcome, waits bool, fail *operator.Failure) status.Fact {
+	f := status.Fact{Name: d.Name, Progressing: true, Reason: status.ReasonDeleting}
+	switch kind := d.Config.Kind; {
+	case fail != nil:
+		f.Reason, f.Message = fail.Reason, fail.Message
+	case o.GoesLater:
+		f.Message = fmt.Sprintf("%s %s: %s", kind, o.Target, o.Message)
+	case waits && o.Live.Deleting:
+		f.Message = fmt.Sprintf(terminating, kind, o.Target)
+	case waits:
+		f.Message = fmt.Sprintf("waiting for %s %s to be deleted", kind, o.Target)
+	}
+	return f
 }
 
 // beforeFact is what deletion.before contributes to the conditions.

@@ -292,8 +292,8 @@ func (t *dryRun) findForgotten(ctx context.Context) {
 	}
 }
 
-// appliedBeside is the manager that applies an object beside ours: another operator may have adopted it. Empty for none,
-// and where ours does not: it may have been renamed.
+// appliedBeside is the manager that applies an object beside ours: another operator may have adopted it. Empty for
+// none, and where ours does not: it may have been renamed.
 func appliedBeside(obj *unstructured.Unstructured, ours string) (other string) {
 	isApplied := false
 	for _, m := range obj.GetManagedFields() {

@@ -64,7 +64,7 @@ func (r *Reader) isMet(recorded []status.Recorded, k int, w memory.Witness) bool
 		return true
 	}
 	d, rec := r.DownstreamOf(k), r.RecordedAs(recorded, k)
-	return !r.Pipeline.Paused(r.Upstream) && (rec == nil || rec.UID == w.UID && !(d.Several() && d.HasGenerated()))
+	return !r.Pipeline.Paused(r.Upstream) && (rec == nil || rec.UID == w.UID && (!d.Several() || !d.HasGenerated()))
 }
 
 // findMade is findUnseen for what this process tried to create, and may have created although no response came: no
