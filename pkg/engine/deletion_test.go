@@ -192,6 +192,63 @@ func TestOrphanedWhileNothingRuns(t *testing.T) {
 	}
 }
 
+// What has the owner annotation is handled as the config says: nothing is left of what the deletion asked for.
+func TestOrphanedWhileNothingRunsElsewhere(t *testing.T) {
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
+		far := "  - name: far\n    apiVersion: v1\n    kind: Secret\n    targetNamespaces: {from: Any}\n    template: |\n      metadata: {name: far, namespace: " + other + "}\n"
+		conf := replaceOnce(t, fill(widgetConfig, ns, name), "conventions:\n", far+"conventions:\n")
+		r := start(t, testkit.Config(t), conf).ready()
+		applyReady(t, ns, "a", `{data: {key: value}}`)
+		<-time.After(time.Minute)
+		r.halt()
+		testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
+		waitThat(t, widgets, ns, "a", func(u *obj) bool { return len(u.GetFinalizers()) == 1 })
+		start(t, testkit.Config(t), conf)
+		waitGone(t, secretKind, other, "far")
+		waitGone(t, widgets, ns, "a")
+		mustExist(t, configMaps, ns, "a", "it had an owner reference")
+	})
+}
+
+// An owner reference that a person has removed says nothing about a deletion that a process has watched, or reported.
+func TestStrippedReferenceIsNoOrphan(t *testing.T) {
+	t.Parallel()
+	for _, row := range []string{"before it", "half way", "half way, restarted"} {
+		t.Run(row, spaced(func(t *testing.T, ns, name string) {
+			first := "  - name: first\n    apiVersion: v1\n    kind: Secret\n    template: |\n      metadata: {name: a-first}\n"
+			conf := replaceOnce(t, fill(widgetConfig, ns, name), "  - name: config\n", first+"  - name: config\n    drift: {policy: Report}\n    after: [first]\n") + waiting
+			conf = replaceOnce(t, conf, "name: first\n", "name: first\n    drift: {policy: Report}\n")
+			r := start(t, testkit.Config(t), conf).ready()
+			applyReady(t, ns, "a", `{data: {key: value}}`)
+			strip := func() {
+				testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"ownerReferences":null}}`)
+				testkit.Patch(t, secretKind, ns, "a-first", "somebody", `{"metadata":{"ownerReferences":null}}`)
+			}
+			if row == "before it" {
+				strip()
+				testkit.Delete(t, widgets, ns, "a")
+			} else {
+				holdFor(t, ns, "a")
+				testkit.Delete(t, widgets, ns, "a")
+				waitThat(t, configMaps, ns, "a", func(u *obj) bool { return u.GetDeletionTimestamp() != nil })
+				<-time.After(time.Minute)
+				if row == "half way, restarted" {
+					r.halt()
+				}
+				strip()
+				if row == "half way, restarted" {
+					start(t, testkit.Config(t), conf)
+				}
+				<-time.After(time.Minute)
+				letGo(t, ns, "a")
+			}
+			waitGone(t, widgets, ns, "a")
+			waitGone(t, configMaps, ns, "a")
+			waitGone(t, secretKind, ns, "a-first")
+		}))
+	}
+}
+
 // A downstream is renamed in the config while its object is being deleted: what it comes after stays until it is gone.
 func TestRenamedDownstreamGoesFirst(t *testing.T) {
 	t.Parallel()

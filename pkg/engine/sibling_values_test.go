@@ -286,51 +286,90 @@ func TestGuardCountsALostValueOnce(t *testing.T) {
 	})
 }
 
-// Names that are passed on together with another label of the watch: what no watch shows is at a target of others.
-func TestValuesMoveWithAnotherLabel(t *testing.T) {
+// Names that are passed on from one downstream to another, also together with another label of the watch: what no watch
+// shows is at a target of another one.
+func TestValuesMoveWithNames(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"downstreams", "items"} {
-		for _, row := range []string{"same label", "other label", "other label, paused"} {
-			t.Run(kind+" "+row, spaced(func(t *testing.T, ns, name string) {
-				conf, first, second := siblingsConfig(t, ns, name, ""), widget("a", `{name: s1, data: {second: s2}}`), widget("a", `{name: s2, data: {second: s3}}`)
-				of := widgets
-				if kind == "items" {
-					conf = replaceOnce(t, poolOfSecrets(ns, name), `-{{ item.name }}`, `-{{ item.value }}`)
-					first, second, of = pool("a", "one=s1", "two=s2"), pool("a", "one=s2", "two=s3"), pools
-				}
-				secret := func(n string) string {
-					if kind == "items" {
-						return "a-" + n
-					}
-					return n
-				}
-				r := start(t, testkit.Config(t), conf).ready()
-				testkit.Apply(t, ns, first)
-				one, two := secretText(t, ns, secret("s1"), "password", anyText), secretText(t, ns, secret("s2"), "password", anyText)
+	for _, row := range []string{"same label", "other label", "other label, paused"} {
+		t.Run(row, spaced(func(t *testing.T, ns, name string) {
+			conf := siblingsConfig(t, ns, name, "")
+			r := start(t, testkit.Config(t), conf).ready()
+			testkit.Apply(t, ns, widget("a", `{name: s1, data: {second: s2}}`))
+			one, two := secretText(t, ns, "s1", "password", anyText), secretText(t, ns, "s2", "password", anyText)
+			<-time.After(time.Minute)
+			r.halt()
+			pause := func(value string) {
+				testkit.Patch(t, widgets, ns, "a", "somebody", fill(`{"metadata":{"annotations":{"NAME.example.com/paused":`+value+`}}}`, ns, name))
+			}
+			if row == "other label, paused" {
+				pause(`"true"`)
+			}
+			if row != "same label" {
+				conf = replaceOnce(t, conf, `managed: "yes"`, `managed: "true"`)
+			}
+			testkit.Apply(t, ns, widget("a", `{name: s2, data: {second: s3}}`))
+			start(t, testkit.Config(t), conf).ready()
+			if row == "other label, paused" {
 				<-time.After(time.Minute)
-				r.halt()
-				pause := func(value string) {
-					testkit.Patch(t, of, ns, "a", "somebody", fill(`{"metadata":{"annotations":{"NAME.example.com/paused":`+value+`}}}`, ns, name))
-				}
-				if row == "other label, paused" {
-					pause(`"true"`)
-				}
-				if row != "same label" {
-					conf = replaceOnce(t, conf, `managed: "yes"`, `managed: "true"`)
-				}
-				testkit.Apply(t, ns, second)
-				start(t, testkit.Config(t), conf).ready()
-				if row == "other label, paused" {
-					<-time.After(time.Minute)
-					pause("null")
-				}
-				waitGone(t, secretKind, ns, secret("s1"))
-				secretText(t, ns, secret("s3"), "password", anyText)
-				keepsValue(t, ns, secret("s2"), one)
-				keepsValue(t, ns, secret("s3"), two)
-			}))
-		}
+				pause("null")
+			}
+			waitGone(t, secretKind, ns, "s1")
+			secretText(t, ns, "s3", "password", anyText)
+			keepsValue(t, ns, "s2", one)
+			keepsValue(t, ns, "s3", two)
+		}))
 	}
+}
+
+// The Secrets of items stay where they are if the items exchange names, or pass them on: which of them loses its value
+// is said. What an object says of its item decides nothing against its uid.
+func TestItemsPassNamesOn(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name   string
+		policy string
+		then   []string
+		kept   map[string]string // by the name of a Secret, the one that had the value before
+		says   string
+	}{
+		{"shifted", "", []string{"one=s2", "two=s3"}, map[string]string{"s2": "s2"}, "of its item"},
+		{"the first one removed", "", []string{"two=s1"}, map[string]string{"s1": "s1"}, "of its item"},
+		{"swapped", "", []string{"one=s2", "two=s1"}, map[string]string{"s1": "s1", "s2": "s2"}, "of its item"},
+		{"kept", "deletionPolicy: Orphan", []string{"one=s2", "two=s3"}, map[string]string{"s2": "s2"}, "of its item"},
+		{"only created", "updatePolicy: CreateOnly", []string{"uno=s1", "two=s2", "one=s9"}, map[string]string{"s1": "s1", "s2": "s2"}, ""},
+	} {
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
+			conf := replaceOnce(t, replaceOnce(t, poolOfSecrets(ns, name), "-{{ item.name }}", "-{{ item.value }}"), "events: None", "events: Warnings")
+			start(t, testkit.Config(t), replaceOnce(t, conf, generatedLine, generatedLine+"\n    "+row.policy)).ready()
+			testkit.Apply(t, ns, pool("a", "one=s1", "two=s2"))
+			before := map[string]string{"s1": secretText(t, ns, "a-s1", "password", anyText), "s2": secretText(t, ns, "a-s2", "password", anyText)}
+			<-time.After(time.Minute)
+			testkit.Apply(t, ns, pool("a", row.then...))
+			<-time.After(time.Hour)
+			waitCondition(t, pools, ns, "a", "Ready", "True")
+			for secret, had := range row.kept {
+				keepsValue(t, ns, "a-"+secret, before[had])
+			}
+			if row.says != "" {
+				waitEvent(t, ns, "a", "NewRandomValue", row.says)
+			}
+		}))
+	}
+}
+
+// A hash that somebody copies from another item's Secret is drift.
+func TestHashOfAnotherItem(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		start(t, testkit.Config(t), poolOfSecrets(ns, name)).ready()
+		testkit.Apply(t, ns, pool("a", "one=s1", "two=s2"))
+		one := secretText(t, ns, "a-one", "password", anyText)
+		secretText(t, ns, "a-two", "password", anyText)
+		<-time.After(time.Minute)
+		hash := testkit.Get(t, secretKind, ns, "a-two").GetAnnotations()[name+".example.com/hash"]
+		testkit.Patch(t, secretKind, ns, "a-one", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/hash":"`+hash+`"}}}`)
+		<-time.After(time.Hour)
+		keepsValue(t, ns, "a-one", one)
+	})
 }
 
 // What was renamed is renamed again while the first objects cannot be deleted yet: the newest ones have the values.

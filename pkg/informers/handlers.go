@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -56,7 +57,7 @@ type Feed struct {
 func (f Feed) upstreams() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
-			f.onUpstream(obj)
+			f.onUpstream(obj, f.Reconciler.Cascades.NoteFirst)
 			if initial {
 				f.Queue.Add(PriorityBulk, 0, refsOf(obj)...)
 				return
@@ -68,7 +69,7 @@ func (f Feed) upstreams() cache.ResourceEventHandler {
 			if !ok {
 				return
 			}
-			f.onUpstream(p)
+			f.onUpstream(p, f.Reconciler.Cascades.Note)
 			if !f.Reconciler.IsEcho(p.Ref(), p.UID, p.ResourceVersion) {
 				f.Queue.Add(PriorityNow, 0, p.Ref())
 			}
@@ -224,10 +225,10 @@ func (f Feed) enqueueNamespace(c *Cache, namespace any) {
 	}
 }
 
-// onUpstream handles an upstream that a watch shows.
-func (f Feed) onUpstream(obj any) {
+// onUpstream notes what the deletion of an upstream that a watch shows asks for.
+func (f Feed) onUpstream(obj any, note func(types.UID, []string)) {
 	if p, ok := obj.(*kept.Packed); ok && len(p.Finalizers()) > 0 {
-		f.Reconciler.Cascades.Note(p.UID, p.Finalizers())
+		note(p.UID, p.Finalizers())
 	}
 }
 

@@ -125,6 +125,9 @@ type Input struct {
 	Before BeforeFacts
 	// Cascade is what the deletion of the upstream asks for.
 	Cascade Cascade
+	// ReferencesLost: the garbage collector has removed our owner references while no process watched, as it does with
+	// --cascade=orphan.
+	ReferencesLost bool
 	// Now is what the timeout of deletion.before is held to.
 	Now time.Time
 }

@@ -189,8 +189,8 @@ type Decision struct {
 	Before *Outcome
 	// Waits is true if the upstream stays until what is deleted is gone.
 	Waits bool
-	// Terminating is a forgotten object for which the upstream waits; nil for none.
-	Terminating *ForgottenObject
+	// Awaited is a forgotten object for which the upstream waits; nil for none.
+	Awaited *ForgottenObject
 	// Cascade is what the deletion of the upstream asks for.
 	Cascade Cascade
 	// WaitsForBefore is true while the downstreams have to wait for Before.

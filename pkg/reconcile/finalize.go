@@ -120,7 +120,7 @@ func (r *reconciliation) reportHeld(ctx context.Context, d operator.Decision) ti
 	if !r.TrustedUntil.IsZero() {
 		after = attempt.MinNonZero(after, r.TrustedUntil.Sub(r.Began))
 	}
-	if len(d.Leftovers) == 0 && d.Terminating == nil && !r.IsUnwatched {
+	if len(d.Leftovers) == 0 && d.Awaited == nil && !r.IsUnwatched {
 		return after
 	}
 	waiting := &r.Memory.Notes.Edit().Waiting

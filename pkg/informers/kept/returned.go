@@ -24,7 +24,7 @@ type Returned struct {
 // returnedFor is for how long an event is awaited.
 const returnedFor = 15 * time.Second
 
-// Add notes an object as a write returned it, in the view of the watch. Neither may be changed from then on.
+// Add notes an object as a write returned it, in the view of the watch. It may not be changed from then on.
 func (r *Returned) Add(live *drift.Live) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -37,6 +37,7 @@ func (r *Returned) take(data []byte) *drift.Live {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !time.Now().Before(r.until) {
+		r.last = [len(r.last)]*drift.Live{}
 		return nil
 	}
 	// A text before the metadata may look like it: then the object is read again.

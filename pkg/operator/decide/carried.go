@@ -25,7 +25,12 @@ func carryGenerated(s *operator.Settings, in operator.Input, out *operator.Decis
 		if getsGenerated(d, *o) {
 			sources, others = predecessors(s, in, out, *o)
 		}
-		if o.LostValues = droppedValues(s, in, *o, sources); o.LostValues != "" {
+		o.LostValues = droppedValues(s, in, *o, sources)
+		if stray := strayOf(d, in, *o); o.LostValues == "" && stray != nil && len(sources) == 0 {
+			o.LostValues = fmt.Sprintf("%s for %s of its item: Secret %s has the last one, and goes or becomes another item's",
+				newValue, generated.Keys(d), operator.RefOf(stray))
+		}
+		if o.LostValues != "" {
 			o.Message += "; " + o.LostValues
 		}
 		if !getsGenerated(d, *o) {
@@ -210,6 +215,28 @@ func predecessors(
 		return nil, append(sources, others...)
 	}
 	return sources, others
+}
+
+// strayOf is another object that says that it is of the item for which one is created, or updated from another item;
+// nil for none. What is only created keeps the hash of the item that it was created for.
+func strayOf(d *operator.Downstream, in operator.Input, o operator.Outcome) *drift.Live {
+	w := &in.Desired.Objects[o.Object]
+	if o.State != operator.StateCreate && o.State != operator.StateUpdate || isOfItem(o.Live, w) ||
+		d.Config.UpdatePolicy == config.UpdateCreateOnly {
+		return nil
+	}
+	first := in.Desired.First(o.Downstream)
+	for i := range in.Desired.Of(o.Downstream) {
+		if live := in.Facts[first+i].Live; first+i != o.Object && isOfItem(live, w) {
+			return live
+		}
+	}
+	for _, own := range in.Leftovers {
+		if own.Downstream == o.Downstream && isOfItem(own.Live, w) {
+			return own.Live
+		}
+	}
+	return nil
 }
 
 // isOfItem reports whether an object says that it is of the item for which one is wanted.

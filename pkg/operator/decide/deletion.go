@@ -21,7 +21,10 @@ func orphans(s *operator.Settings, own operator.Owned, in operator.Input) bool {
 	released := func(r status.Recorded) bool {
 		return r.UID == own.Live.UID && r.State == string(operator.StateRelease)
 	}
-	return in.Cascade == operator.CascadeOrphan || !keeps(s, own) && slices.ContainsFunc(s.Recorded(in.Upstream), released)
+	isLost := in.ReferencesLost && marks.HasLostOwner(own.Live) && marks.ReferenceLegal(s, s.Downstreams[own.Downstream],
+		in.Upstream.GetNamespace(), operator.RefOf(own.Live))
+	return in.Cascade == operator.CascadeOrphan || isLost ||
+		!keeps(s, own) && slices.ContainsFunc(s.Recorded(in.Upstream), released)
 }
 
 // SkipsBefore reports whether deletion.before is not begun for an upstream that is being deleted: where nothing is
@@ -58,8 +61,8 @@ func Deletion(s *operator.Settings, in operator.Input) operator.Decision {
 		out.Leftovers = append(out.Leftovers, decideRemoval(s, own, in))
 	}
 	out.Kept = keptHolders(s, in, out.Leftovers)
-	out.Terminating = forgottenTerminating(in, out.Waits)
-	if holdRemovals(s, in, out.Leftovers, out.Waits) || out.Waits && (len(out.Leftovers) > 0 || out.Terminating != nil) {
+	out.Awaited = awaited(in, out.Waits)
+	if holdRemovals(s, in, out.Leftovers, out.Waits) || out.Waits && (len(out.Leftovers) > 0 || out.Awaited != nil) {
 		return out
 	}
 	if h := out.Before; h != nil && h.Live != nil && !h.Live.Deleting && !referenced(h.Live, in) &&
@@ -70,11 +73,11 @@ func Deletion(s *operator.Settings, in operator.Input) operator.Decision {
 	return out
 }
 
-// forgottenTerminating is a forgotten object for which an upstream that waits has to wait, too: what it comes after, which
-// nothing says any more, would go with the upstream. Nil for none.
-func forgottenTerminating(in operator.Input, waits bool) *operator.ForgottenObject {
+// awaited is a forgotten object that is being deleted, for which an upstream that waits has to wait, too: what it comes
+// after, which nothing says any more, would go with the upstream. Nil for none.
+func awaited(in operator.Input, waits bool) *operator.ForgottenObject {
 	k := slices.IndexFunc(in.Forgotten, func(f operator.ForgottenObject) bool { return f.Deleting })
-	if !waits || k < 0 {
+	if !waits || k < 0 || in.Cascade == operator.CascadeOrphan {
 		return nil
 	}
 	return &in.Forgotten[k]

@@ -101,19 +101,16 @@ func nameTaken(successor operator.Outcome) string {
 	return ""
 }
 
-// successors are the outcomes of objects that may replace one at no target. Of a downstream with several, it is that of
-// the item of which the object says that it is. Where it does not, an object that was wanted already while that one was
-// does not, whatever holds it up: else one that cannot be created, in a namespace of someone else, would keep all
-// others from being deleted. After a restart nobody knows which was first: then each may replace it.
+// successors are the outcomes of objects that may replace one at no target. Of a downstream with several, an object
+// that was wanted already while that one was does not, whatever holds it up: else one that cannot be created, in a
+// namespace of someone else, would keep all others from being deleted. After a restart nobody knows which was first:
+// then each may replace it.
 func successors(
 	s *operator.Settings, in operator.Input, outcomes []operator.Outcome, own operator.Owned,
 ) []operator.Outcome {
 	if !s.Downstreams[own.Downstream].Several() || in.Desired == nil || in.Facts == nil ||
 		len(in.Desired.Invalid) > 0 || s.Paused(in.Upstream) {
 		return outcomes // without facts, nothing is wanted
-	}
-	if k := wantedFor(in, own.Downstream, own.Live); k != operator.NoIndex {
-		return outcomes[k : k+1]
 	}
 	return slices.DeleteFunc(slices.Clone(outcomes), func(o operator.Outcome) bool {
 		w := &in.Desired.Objects[o.Object]

@@ -8,7 +8,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator"
-	"github.com/corollary-dev/corollary/pkg/operator/generated"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -19,20 +18,10 @@ import (
 func SiblingAt(
 	s *operator.Settings, w *operator.Desired, downstream int, live *drift.Live, recorded []status.Recorded,
 ) string {
-	switch d := s.Downstreams[downstream]; {
-	case d.OwnsFields():
+	d := s.Downstreams[downstream]
+	if d.OwnsFields() {
 		return ""
-	case IsOfOtherItem(w, downstream, live):
-		return d.Name
-	default:
-		return otherAt(s, w, d, live, recorded)
 	}
-}
-
-// otherAt is SiblingAt for what the status records for another downstream than d.
-func otherAt(
-	s *operator.Settings, w *operator.Desired, d *operator.Downstream, live *drift.Live, recorded []status.Recorded,
-) string {
 	hasOther := func(r status.Recorded) bool {
 		return r.Name == d.Name && r.IsCurrent() && r.UID != "" && r.UID != live.UID
 	}
@@ -47,17 +36,6 @@ func otherAt(
 		}
 	}
 	return ""
-}
-
-// IsOfOtherItem reports whether an object says that its item of forEach is another one than that whose target it is at,
-// and its own item wants one elsewhere.
-func IsOfOtherItem(w *operator.Desired, downstream int, live *drift.Live) bool {
-	item := generated.ItemIn(live.Hash)
-	return item != "" && slices.ContainsFunc(w.Of(downstream), func(o operator.DesiredObject) bool {
-		return o.Wanted && o.Err == nil && o.Target == operator.RefOf(live) && generated.ItemIn(o.Hash) != item
-	}) && slices.ContainsFunc(w.Of(downstream), func(o operator.DesiredObject) bool {
-		return o.Wanted && o.Err == nil && o.Target != operator.RefOf(live) && generated.ItemIn(o.Hash) == item
-	})
 }
 
 // mayMove reports whether downstream i may want another object in the place of one that it has: the one that it wants

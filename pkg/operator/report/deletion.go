@@ -55,7 +55,7 @@ func deletionFacts(s *operator.Settings, d operator.Decision, failed map[int]*op
 	if d.Before != nil && (d.WaitsForBefore || failed[operator.BeforeIndex] != nil) {
 		return []status.Fact{beforeFact(s, *d.Before, failed[operator.BeforeIndex])}
 	}
-	if f := d.Terminating; f != nil {
+	if f := d.Awaited; f != nil {
 		facts = append(facts, status.Fact{Name: f.Name, Progressing: true, Reason: status.ReasonDeleting,
 			Message: fmt.Sprintf(terminating, f.Kind, operator.Ref{Namespace: f.Namespace, Name: f.ObjectName})})
 	}

@@ -9,14 +9,16 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
+	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // GatherDeletion gathers what a decision about a deletion depends on. It reads objects that the status records and the
 // cache does not have, once it is the downstreams' turn.
 func (r *Attempt) GatherDeletion(ctx context.Context) (operator.Input, error) {
+	lost := observe.ReferencesLost(r.State)
 	in := operator.Input{Upstream: r.Upstream, Desired: r.Memory.Desired(), HasFinalizer: true,
-		Now: r.Began, Cascade: r.Cascade()}
+		Now: r.Began, Cascade: r.Cascade(), ReferencesLost: lost}
 	r.IsUnwatched, r.Unread = false, nil
 	var err error
 	if decide.UnfinishedBefore(r.Pipeline.Settings, r.Upstream) != nil {

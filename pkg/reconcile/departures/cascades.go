@@ -25,14 +25,38 @@ func (c *Cascades) ForgetAll(gone func(types.UID) bool) {
 // Inherit takes over what another one has seen, and does not have any more.
 func (c *Cascades) Inherit(from *Cascades) {
 	for uid, cascade := range from.seen.clone() {
-		c.seen.put(uid, func(was operator.Cascade) operator.Cascade { return cmp.Or(was, cascade) })
+		c.seen.put(uid, func(was operator.Cascade) operator.Cascade {
+			if was == unseen { // the other one has seen it
+				return cascade
+			}
+			return cmp.Or(was, cascade)
+		})
 	}
 }
 
 // Of is what the deletion of an upstream asks for, as far as a watch has shown it.
 func (c *Cascades) Of(uid types.UID) operator.Cascade {
+	if cascade, _ := c.seen.get(uid); cascade != unseen {
+		return cascade
+	}
+	return operator.CascadeConfig
+}
+
+// unseen is of a deletion that had begun when a watch showed the upstream first.
+const unseen operator.Cascade = "unseen"
+
+// NoteFirst is Note for an upstream that the watch has not shown before.
+func (c *Cascades) NoteFirst(uid types.UID, finalizers []string) {
+	if c.Note(uid, finalizers); c.Of(uid) == operator.CascadeConfig {
+		c.seen.put(uid, func(operator.Cascade) operator.Cascade { return unseen })
+	}
+}
+
+// BeganUnseen reports whether the deletion had begun when the watch showed the upstream first, so that nothing says
+// what it asked for.
+func (c *Cascades) BeganUnseen(uid types.UID) bool {
 	cascade, _ := c.seen.get(uid)
-	return cascade
+	return cascade == unseen
 }
 
 // Knows reports whether the watch has shown that the upstream of that uid is being deleted.

@@ -72,8 +72,7 @@ func isHiddenByPause(st *State, live *drift.Live) bool {
 // ofSibling says of an object at the place of downstream i that it is another downstream's, as knownBy says; empty if
 // it is not. rec is what the status records for downstream i.
 func (st *State) ofSibling(i int, live *drift.Live, rec *status.Recorded) (sibling, why string) {
-	isOwn := live == nil || rec != nil && rec.UID == live.UID || st.Memory.Has(live.UID, i)
-	if live == nil || isOwn && !decide.IsOfOtherItem(st.Memory.Desired(), i, live) {
+	if live == nil || rec != nil && rec.UID == live.UID || st.Memory.Has(live.UID, i) {
 		return "", ""
 	}
 	sibling = decide.SiblingAt(st.Pipeline.Settings, st.Memory.Desired(), i, live,

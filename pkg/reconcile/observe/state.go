@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -162,35 +161,11 @@ func (st *State) Cascade() operator.Cascade {
 	if c := st.Cascades.Of(st.Upstream.GetUID()); c != operator.CascadeConfig {
 		return c
 	}
-	if c := decide.RecordedCascade(st.Pipeline.Settings, st.Upstream); c != operator.CascadeConfig || !wasOrphaned(st) {
-		return c
-	}
-	st.Cascades.Note(st.Upstream.GetUID(), []string{metav1.FinalizerOrphanDependents})
-	return operator.CascadeOrphan
+	return decide.RecordedCascade(st.Pipeline.Settings, st.Upstream)
 }
 
-// wasOrphaned reports whether the garbage collector has removed the upstream's owner references while no process
-// watched, as it does with --cascade=orphan: all are gone that the status records.
-func wasOrphaned(st *State) (lost bool) {
-	if st.Upstream.GetDeletionTimestamp() == nil {
-		return false
-	}
-	for _, w := range st.Witnesses(st.Trusted()) {
-		live := st.Cache.Live(w.Downstream, w.At)
-		if live == nil || live.UID != w.UID || !marks.ReferenceLegal(st.Pipeline.Settings,
-			st.Pipeline.Downstreams[w.Downstream].Downstream, st.Upstream.GetNamespace(), w.At) {
-			continue
-		}
-		if !marks.HasLostOwner(live) {
-			return false
-		}
-		lost = true
-	}
-	return lost
-}
-
-// TargetAt is the object of the desired state that is wanted at that place with the kind of downstream i, whatever its
-// own; NoIndex for none.
+// TargetAt is the index of the object of the desired state that is wanted at that place with the kind of downstream i,
+// for whichever downstream; NoIndex, which is negative, for none.
 func (st *State) TargetAt(i int, at operator.Ref) int {
 	gk := st.Pipeline.Downstreams[i].GVK().GroupKind()
 	for k, o := range st.Memory.Desired().Objects {

@@ -23,14 +23,15 @@ func IsHolder(s *operator.Settings, own operator.Owned) bool {
 }
 
 // FindContents reads what the status records of downstreams that the config no longer has, if one of these objects or
-// of left contains others, or the upstream is being deleted. What may not be read counts as what must be
+// of left contains others, or the upstream is being deleted and waits, or left goes with it. What may not be read counts as what must be
 // kept. What could not be read is among them too, with an error.
 func (r *Reader) FindContents(
 	ctx context.Context, left []operator.Owned,
 ) (found []operator.ForgottenObject, failed error) {
 	recorded := append(r.Pipeline.Forgotten(r.Upstream), r.Unrecorded()...)
 	holds := func(own operator.Owned) bool { return IsHolder(r.Pipeline.Settings, own) }
-	has := slices.ContainsFunc(left, holds) || r.Upstream.GetDeletionTimestamp() != nil
+	waits := r.Pipeline.Config.Deletion.Wait || r.Cascade() == operator.CascadeForeground
+	has := slices.ContainsFunc(left, holds) || r.Upstream.GetDeletionTimestamp() != nil && (waits || len(left) > 0)
 	for _, rec := range recorded {
 		has = has || decide.IsHolder(rec.APIVersion, rec.Kind)
 	}

@@ -57,14 +57,15 @@ func (r *Reader) findRecorded(ctx context.Context) (found bool) {
 	return found
 }
 
-// isMet reports whether the object of a witness, at the target of object k, is shown, or a create will meet it: not if
-// the upstream is paused, or if it may have been another object's so far, whose values would be lost.
+// isMet reports whether the object of a witness, at the target of object k, is shown, or is met by the create that is
+// due there. A paused upstream creates nothing; and where the status records another object for k, two exchange names,
+// and what is known of both decides what a create may take.
 func (r *Reader) isMet(recorded []status.Recorded, k int, w memory.Witness) bool {
 	if shown, _ := r.LatestAt(k, w.At); shown != nil {
 		return true
 	}
-	d, rec := r.DownstreamOf(k), r.RecordedAs(recorded, k)
-	return !r.Pipeline.Paused(r.Upstream) && (rec == nil || rec.UID == w.UID && (!d.Several() || !d.HasGenerated()))
+	rec := r.RecordedAs(recorded, k)
+	return !r.Pipeline.Paused(r.Upstream) && (rec == nil || rec.UID == w.UID)
 }
 
 // findMade is findUnseen for what this process tried to create, and may have created although no response came: no
