@@ -58,7 +58,7 @@ server_tests = $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '^//
 long_tests = TestBuiltTwiceIsEqual|TestZipped|TestLease|TestDNS|TestEtcd|TestShardFaults|TestRollingUpgrade|TestUpgradeAndBack
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clusters test test-long test-race locks-test chaos-clusters chaos-shards clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-configs bench-shards bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
+.PHONY: help demo demo-clusters test test-long test-race locks-test chaos-clusters chaos-shards clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-stages bench-configs bench-shards bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -151,6 +151,11 @@ SKIP    ?=
 bench-operators: controlplane ## compare with a hand-written operator: whole processes, OBJECTS of SIZES bytes, TURNS times, phases to SKIP
 	@$(GO) build -o bin/bench-operators ./hack/bench
 	@exec bin/bench-operators -objects '$(OBJECTS)' -sizes '$(SIZES)' -rounds '$(TURNS)' -skip '$(SKIP)' -add
+
+bench-stages: controlplane ## divide the CPU time of both operators among stages of the work: 1,000 objects of SIZES bytes, phases to SKIP
+	@$(GO) build -o bin/bench-operators ./hack/bench
+	@bin/bench-operators -objects 1000 -sizes '$(SIZES)' -rounds 1 -skip '$(SKIP)' -profile -out bin/bench-stages
+	@$(GO) run ./hack/bench/stages bin/bench-stages
 
 # The first is the least; the last one is measured in detail.
 CONFIGS ?= 1,50,200

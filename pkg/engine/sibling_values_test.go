@@ -357,7 +357,7 @@ func TestItemsPassNamesOn(t *testing.T) {
 	}
 }
 
-// A hash that somebody copies from another item's Secret is drift.
+// A hash that is copied from another item's Secret is drift.
 func TestHashOfAnotherItem(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), poolOfSecrets(ns, name)).ready()
