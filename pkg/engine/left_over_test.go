@@ -2,8 +2,10 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -60,5 +62,56 @@ func TestLeftOverUntilItIsGone(t *testing.T) {
 			waitData(t, ns, "a", "a", "c")
 			listed("none a, forgotten a")
 		}))
+	}
+}
+
+// What the config has forgotten stays, and is reported, also after its upstream was not selected for a while: it is not
+// taken for what another downstream of its kind has left behind.
+func TestForgottenOutlivesASelection(t *testing.T) {
+	t.Parallel()
+	for _, row := range []string{"config", "tenant"} {
+		for _, at := range []string{"reload", "start"} {
+			t.Run(row+" "+at, spaced(func(t *testing.T, ns, name string) {
+				conf := siblingsConfig(t, ns, name, "")
+				if row == "tenant" {
+					conf = replaceOnce(t, conf, "namespaces: ["+ns+"]", "namespaces: ["+ns+"], labelSelector: {matchLabels: {chosen: 'yes'}}")
+				}
+				r := start(t, testkit.Config(t), conf).ready()
+				label := func(value string) {
+					testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"chosen":`+value+`}}}`)
+				}
+				testkit.Apply(t, ns, widget("a", `{name: s1, data: {second: s2}}`))
+				label(`"yes"`)
+				two := secretText(t, ns, "s2", "password", anyText)
+				<-time.After(time.Minute)
+				conf = replaceOnce(t, conf, secondSecret+"    "+generatedLine+"\n", "")
+				r = r.become(at, conf)
+				status := func(want string) {
+					t.Helper()
+					waitThat(t, widgets, ns, "a", func(u *obj) bool {
+						list, _ := u.Object["status"].(map[string]any)["downstreams"].([]any)
+						return slices.ContainsFunc(list, func(item any) bool {
+							return item.(map[string]any)["objectName"] == "s2" && item.(map[string]any)["state"] == want
+						})
+					})
+				}
+				status("Leftover")
+				if row == "tenant" {
+					label("null")
+					waitGone(t, secretKind, ns, "s1")
+					status("Leftover")
+					label(`"yes"`)
+				} else {
+					r = r.become(at, replaceOnce(t, conf, "namespaces: ["+ns+"]", "namespaces: ["+ns+"], labelSelector: {matchLabels: {chosen: 'no'}}"))
+					waitCondition(t, widgets, ns, "a", "Ready", "Unknown")
+					status("Leftover")
+					r.become(at, conf)
+				}
+				waitCondition(t, widgets, ns, "a", "Ready", "True")
+				<-time.After(time.Hour)
+				keepsValue(t, ns, "s2", two)
+				status("Leftover")
+			}))
+		}
 	}
 }

@@ -93,7 +93,7 @@ func (r *reconciliation) reportLeftover(ctx context.Context) {
 	defer leave()
 	if r.leftBehind.IsNew(r.Upstream.GetUID()) && !isOthers(ctx, r) {
 		r.WriteReport(ctx, report.Leftover(r.Pipeline.Settings, r.Upstream, r.Pipeline.Match(r.Upstream).Unmet,
-			metav1.NewTime(r.Began)), func() canonical.Sum { return canonical.Sum{} })
+			r.Unrecorded(), metav1.NewTime(r.Began)), func() canonical.Sum { return canonical.Sum{} })
 		logging.Warn(r.Log, "left over: a changed config does not select the upstream any more", "upstream", r.Ref.String())
 	}
 }

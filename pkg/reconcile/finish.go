@@ -72,7 +72,7 @@ func (r *reconciliation) finishUnselected(ctx context.Context, d operator.Decisi
 
 func (r *reconciliation) writeUnselected(ctx context.Context, d operator.Decision) {
 	report := report.Unselected(r.Pipeline.Settings, r.Upstream, r.Pipeline.Match(r.Upstream).Unmet, d,
-		r.FailuresByDownstream(), metav1.NewTime(r.Began))
+		r.FailuresByDownstream(), r.Unrecorded(), metav1.NewTime(r.Began))
 	r.WriteReport(ctx, report, func() canonical.Sum { return r.CauseOf(nil, d.Leftovers) })
 }
 

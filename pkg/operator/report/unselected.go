@@ -16,7 +16,7 @@ import (
 // nothing is said of validity.
 func Unselected(
 	s *operator.Settings, upstream *unstructured.Unstructured, unmet string, out operator.Decision,
-	failed map[int]*operator.Failure, now metav1.Time,
+	failed map[int]*operator.Failure, unrecorded []status.Recorded, now metav1.Time,
 ) Report {
 	report := Report{Verdict: status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonNotSelected}}
 	if s.Storable == nil {
@@ -45,7 +45,8 @@ func Unselected(
 		ready.Type, ready.Status = t, metav1.ConditionTrue
 		report.Conditions = append(report.Conditions, ready)
 	}
-	content := statusOf(s, &report, upstream, RecordedGoing(s, upstream, out, failed), now)
+	recorded := keepForgotten(s, RecordedGoing(s, upstream, out, failed), upstream, unrecorded)
+	content := statusOf(s, &report, upstream, recorded, now)
 	store(s, &report, upstream, content)
 	return report
 }
@@ -63,7 +64,9 @@ func whyUnselected(s *operator.Settings, upstream *unstructured.Unstructured, un
 
 // Leftover computes the status of an upstream that a changed config does not select any more: its downstreams stay, and
 // nobody knows how they do. What has finished stays so.
-func Leftover(s *operator.Settings, upstream *unstructured.Unstructured, unmet string, now metav1.Time) Report {
+func Leftover(s *operator.Settings, upstream *unstructured.Unstructured, unmet string, unrecorded []status.Recorded,
+	now metav1.Time,
+) Report {
 	report := Report{Verdict: status.Verdict{Ready: metav1.ConditionUnknown, Reason: status.ReasonLeftover}}
 	if s.Storable == nil {
 		return report
@@ -79,9 +82,14 @@ func Leftover(s *operator.Settings, upstream *unstructured.Unstructured, unmet s
 			recorded[i].State = string(operator.StateLeftover)
 		}
 	}
-	content := statusOf(s, &report, upstream, recorded, now)
+	content := statusOf(s, &report, upstream, keepForgotten(s, recorded, upstream, unrecorded), now)
 	store(s, &report, upstream, content)
 	return report
+}
+
+// SaysDeleting reports whether the upstream's status says that a process deletes what was made for it.
+func SaysDeleting(s *operator.Settings, upstream *unstructured.Unstructured) bool {
+	return readyReason(s, upstream) == status.ReasonDeleting
 }
 
 // SaysLeftover reports whether the upstream's status says that no config selects it.

@@ -1,21 +1,18 @@
 package observe
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
-	"github.com/corollary-dev/corollary/pkg/status"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 )
 
 // ReferencesLost reports whether the deletion of the upstream began with --cascade=orphan while no process watched, by
 // what the garbage collector leaves: none of our objects has its owner reference any more. If all have one by the
 // config, the deletion is noted as what it was; else the others are handled as the config says.
 func ReferencesLost(st *State) (lost bool) {
-	if !st.Cascades.BeganUnseen(st.Upstream.GetUID()) || isDeletionReported(st.Pipeline.Settings, st.Upstream) {
+	isReported := st.Pipeline.RecordedBefore(st.Upstream) != nil || report.SaysDeleting(st.Pipeline.Settings, st.Upstream)
+	if !st.Cascades.BeganUnseen(st.Upstream.GetUID()) || isReported {
 		return false
 	}
 	all := true
@@ -35,13 +32,4 @@ func ReferencesLost(st *State) (lost bool) {
 		st.Cascades.Note(st.Upstream.GetUID(), []string{metav1.FinalizerOrphanDependents})
 	}
 	return lost
-}
-
-// isDeletionReported reports whether a process has written a status about the deletion: it has seen how it began.
-func isDeletionReported(s *operator.Settings, upstream *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
-	return s.RecordedBefore(upstream) != nil || slices.ContainsFunc(conditions, func(item any) bool {
-		c, _ := item.(map[string]any)
-		return c["type"] == s.Config.Status.Conditions.Ready && c["reason"] == status.ReasonDeleting
-	})
 }
