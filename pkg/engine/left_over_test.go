@@ -115,3 +115,47 @@ func TestForgottenOutlivesASelection(t *testing.T) {
 		}
 	}
 }
+
+// A paused upstream is left alone until it is deleted, also if it is not selected any more.
+func TestPausedIsLeftAloneUnselected(t *testing.T) {
+	t.Parallel()
+	for _, row := range []string{"label", "match condition", "namespace"} {
+		for _, at := range []string{"running", "start"} {
+			t.Run(row+" "+at, spaced(func(t *testing.T, ns, name string) {
+				selector := map[string]string{"label": "labelSelector: {matchLabels: {chosen: 'yes'}}",
+					"match condition": "matchConditions: [{name: chosen, expression: \"self.metadata.?labels.?chosen.orValue('') == 'yes'\"}]",
+					"namespace":       "namespaceSelector: {matchLabels: {chosen: 'yes'}}"}[row]
+				conf := replaceOnce(t, generatedConfig(t, ns, name), "namespaces: ["+ns+"]", "namespaces: ["+ns+"], "+selector)
+				label := func(value string) {
+					gvr, in, of := widgets, ns, "a"
+					if row == "namespace" {
+						gvr, in, of = namespaces, "", ns
+					}
+					testkit.Patch(t, gvr, in, of, "somebody", `{"metadata":{"labels":{"chosen":`+value+`}}}`)
+				}
+				pause := func(value string) {
+					testkit.Patch(t, widgets, ns, "a", "somebody", fill(`{"metadata":{"annotations":{"NAME.example.com/paused":`+value+`}}}`, ns, name))
+				}
+				r := start(t, testkit.Config(t), conf).ready()
+				testkit.Apply(t, ns, widget("a", `{data: {of: one}}`))
+				label(`"yes"`)
+				value := secretText(t, ns, "a", "password", anyText)
+				pause(`"true"`)
+				<-time.After(time.Minute)
+				label("null")
+				<-time.After(time.Hour)
+				if at == "start" {
+					r.restart(nil, conf)
+					<-time.After(time.Hour)
+				}
+				keepsValue(t, ns, "a", value)
+				waitCondition(t, widgets, ns, "a", "Ready", "Unknown")
+				label(`"yes"`)
+				<-time.After(time.Minute)
+				pause("null")
+				waitCondition(t, widgets, ns, "a", "Ready", "True")
+				keepsValue(t, ns, "a", value)
+			}))
+		}
+	}
+}

@@ -17,13 +17,17 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// isLeftOver reports whether an upstream that is not selected keeps its downstreams: it was not seen leaving, and its
-// status does not say that they are being removed, or said so of others, before one of them was made.
+// isLeftOver reports whether an upstream that is not selected keeps its downstreams: it is paused, or it was not seen
+// leaving, and its status does not say that they are being removed, or said so of others, before one of them was made.
 func (r *reconciliation) isLeftOver() bool {
-	if r.Upstream.GetDeletionTimestamp() != nil || r.Deselected.Has(r.Ref, r.Upstream.GetUID()) {
+	switch {
+	case r.Upstream.GetDeletionTimestamp() != nil:
 		return false
-	}
-	if !report.SaysNotSelected(r.Pipeline.Settings, r.Upstream) {
+	case r.Pipeline.Paused(r.Upstream):
+		return true
+	case r.Deselected.Has(r.Ref, r.Upstream.GetUID()):
+		return false
+	case !report.SaysNotSelected(r.Pipeline.Settings, r.Upstream):
 		return true
 	}
 	recorded := r.Pipeline.EverRecorded(r.Upstream)

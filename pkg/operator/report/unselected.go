@@ -62,6 +62,14 @@ func whyUnselected(s *operator.Settings, upstream *unstructured.Unstructured, un
 	return "the upstream or its namespace lacks the labels that the config selects by"
 }
 
+// whyLeft says why the downstreams of an upstream that is not selected stay, before the reason why it is not.
+func whyLeft(s *operator.Settings, upstream *unstructured.Unstructured) string {
+	if s.Paused(upstream) {
+		return "it is paused, and not selected any more: "
+	}
+	return "the config was changed and does not select the upstream any more: "
+}
+
 // Leftover computes the status of an upstream that a changed config does not select any more: its downstreams stay, and
 // nobody knows how they do. What has finished stays so.
 func Leftover(s *operator.Settings, upstream *unstructured.Unstructured, unmet string, unrecorded []status.Recorded,
@@ -74,7 +82,7 @@ func Leftover(s *operator.Settings, upstream *unstructured.Unstructured, unmet s
 	report.Conditions = []metav1.Condition{{Type: s.Config.Status.Conditions.Ready, Status: metav1.ConditionUnknown,
 		Reason:             status.ReasonLeftover,
 		ObservedGeneration: observedGeneration(s, upstream),
-		Message: "the config was changed and does not select the upstream any more: " + whyUnselected(s, upstream, unmet) +
+		Message: whyLeft(s, upstream) + whyUnselected(s, upstream, unmet) +
 			"; its downstreams stay as they are and are unmanaged: select it again, or delete them"}}
 	recorded := s.Recorded(upstream)
 	for i := range recorded {
