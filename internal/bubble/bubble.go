@@ -45,21 +45,20 @@ func Test(t *testing.T, crds []string, test func(t *testing.T)) {
 	t.Helper()
 	definitions := Definitions(t, crds...)
 	synctest.Test(t, func(t *testing.T) {
-		serve(t, definitions)
+		testkit.Serve(t, controlled(t, newCluster(t, definitions)))
 		test(t)
 	})
 }
 
-// Serve makes the helpers of testkit send the requests of this test to an API server of its own, as Test does, and
-// returns the configuration of its clients. Time is not virtual: it is for tests that wait for nothing but the garbage
-// collector.
+// Serve makes the helpers of testkit send the requests of this test to an API server of its own, without controllers,
+// and returns the configuration of its clients. Time is not virtual: it is for tests that wait for nothing.
 func Serve(t *testing.T, crds ...string) *rest.Config {
 	t.Helper()
-	serve(t, Definitions(t, crds...))
+	testkit.Serve(t, newCluster(t, Definitions(t, crds...)).Config())
 	return testkit.Config(t)
 }
 
-func serve(t *testing.T, definitions []*unstructured.Unstructured) {
+func newCluster(t *testing.T, definitions []*unstructured.Unstructured) *memcluster.Cluster {
 	t.Helper()
 	cluster, err := memcluster.New(definitions, memcluster.WithUIDs(scattered))
 	if err != nil {
@@ -72,7 +71,7 @@ func serve(t *testing.T, definitions []*unstructured.Unstructured) {
 			t.Fatal(err)
 		}
 	}
-	testkit.Serve(t, controlled(t, cluster))
+	return cluster
 }
 
 // scattered makes uids that fall into all shards, as those of an API server do.

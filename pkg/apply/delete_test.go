@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -90,8 +91,8 @@ func TestDeletePropagation(t *testing.T) {
 		{"Orphan leaves the pod, without its owner reference", metav1.DeletePropagationOrphan, true},
 	}
 	for _, tc := range cases {
-		t.Run(tc.reason, func(t *testing.T) {
-			f := setup(t)
+		t.Run(tc.reason, in(func(t *testing.T) {
+			f := setupFor(t, testkit.Config(t))
 			tg := f.target(jobs, "j")
 			job := f.create(tg, `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}`)
 			testkit.Apply(t, f.ns,
@@ -109,8 +110,13 @@ func TestDeletePropagation(t *testing.T) {
 				}
 				return pod != nil && len(pod.GetOwnerReferences()) == 0, "the pod is gone or owned"
 			})
-		})
+		}))
 	}
+}
+
+// in runs a test with the garbage collector, in virtual time.
+func in(test func(t *testing.T)) func(t *testing.T) {
+	return func(t *testing.T) { bubble.Test(t, []string{widgetsCRD}, test) }
 }
 
 // collectorSeesPods waits until the garbage collector has seen all Pods: it creates one more, whose owner does not

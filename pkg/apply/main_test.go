@@ -54,8 +54,10 @@ func setup(t *testing.T) *fixture {
 
 func memory(t *testing.T) *rest.Config {
 	t.Helper()
-	return bubble.Serve(t, "testdata/crds/widgets.yaml")
+	return bubble.Serve(t, widgetsCRD)
 }
+
+const widgetsCRD = "testdata/crds/widgets.yaml"
 
 func setupFor(t *testing.T, cfg *rest.Config) *fixture {
 	t.Helper()

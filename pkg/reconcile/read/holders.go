@@ -23,8 +23,8 @@ func IsHolder(s *operator.Settings, own operator.Owned) bool {
 }
 
 // FindContents reads what the status records of downstreams that the config no longer has, if one of these objects or
-// of left contains others, or the upstream is being deleted and waits, or left goes with it. What may not be read counts
-// as what must be kept. What could not be read is among them too, with an error.
+// of left contains others, or the upstream is being deleted and waits, or left goes with it. What may not be read
+// counts as what must be kept. What could not be read is among them too, with an error.
 func (r *Reader) FindContents(
 	ctx context.Context, left []operator.Owned,
 ) (found []operator.ForgottenObject, failed error) {
