@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,7 +81,7 @@ func shares(p *profile.Profile) map[string]float64 {
 		of[stageOf(stack)] += ns
 		all += ns
 	}
-	for name := range of {
+	for name := range of { // none, if the process did nothing
 		of[name] /= all
 	}
 	return of
@@ -123,8 +124,11 @@ func run(dir string) error {
 			columns[s.Size] = append(columns[s.Size], *c)
 		}
 	}
-	for size, list := range columns {
-		fmt.Print(table(size, list))
+	if len(columns) == 0 {
+		return fmt.Errorf("%s has no profiles of the phases in samples.json: measure with bench-operators -profile", dir)
+	}
+	for _, size := range slices.Sorted(maps.Keys(columns)) {
+		fmt.Print(table(size, columns[size]))
 	}
 	return nil
 }
