@@ -2,8 +2,10 @@ package engine_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/survey"
@@ -62,6 +64,51 @@ func TestRemovedGeneratedKey(t *testing.T) {
 			secretText(t, ns, "a", "password", not(before))
 			secretText(t, ns, "a", "pin", is(pin))
 			waitEvent(t, ns, "a", "Repaired", "lacks a generated value, which is generated again")
+		}))
+	}
+}
+
+// TestValuesLostWhileNothingCanBeDone: a downstream and its Secret are renamed at once, and the upstream is not acted on
+// until later. The new Secret has new values then, and an event says so all the same.
+func TestValuesLostWhileNothingCanBeDone(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, before, after string // patches of the upstream
+		refused             bool
+		narrowed            string // a line of watch with which the upstream is not selected
+	}{
+		{name: "paused", before: `{"metadata":{"annotations":{"NAME.example.com/paused":"true"}}}`, after: `{"metadata":{"annotations":null}}`},
+		{name: "invalid", before: `{"spec":{"data":{"key":"bad"}}}`, after: `{"spec":{"data":{"key":"good"}}}`},
+		{name: "refused", refused: true},
+		{name: "not selected", narrowed: "matchConditions: [{name: none, expression: 'false'}]"},
+	} {
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
+			conf := strings.Replace(generatedConfig(t, ns, name), "events: None", "events: Warnings", 1)
+			conf = replaceOnce(t, conf, "conventions:\n", "validate: [{rule: \"self.spec.?data.?key.orValue('') != 'bad'\", message: bad}]\nconventions:\n")
+			faults := testkit.NewFaults()
+			r := start(t, faults.Wrap(testkit.Config(t)), conf).ready()
+			applyReady(t, ns, "a", `{data: {key: value}}`)
+			before, _ := generatedOf(t, ns, "a")
+			edit := func(patch string) {
+				if patch != "" {
+					testkit.Patch(t, widgets, ns, "a", "somebody", fill(patch, ns, name))
+				}
+			}
+			edit(row.before)
+			if row.narrowed != "" {
+				r.write("a.yaml", replaceOnce(t, conf, "namespaces: ["+ns+"]", "namespaces: ["+ns+"], "+row.narrowed))
+				r.reload()
+				waitCondition(t, widgets, ns, "a", "Ready", "Unknown")
+			}
+			fault := faults.Answer(403, func(q *http.Request) bool { return row.refused && strings.Contains(q.URL.Path, "/secrets/a-new") })
+			r.write("a.yaml", replaceOnce(t, replaceOnce(t, conf, "- name: config", "- name: other"), "| default .metadata.name }}", "| default .metadata.name }}-new"))
+			r.reload()
+			<-time.After(time.Minute)
+			fault.Off()
+			edit(row.after)
+			secretText(t, ns, "a-new", "password", not(before))
+			secretText(t, ns, "a", "password", is(before))
+			waitEvent(t, ns, "a", "NewRandomValue", "of downstream config, which the config no longer has, keeps its own")
 		}))
 	}
 }

@@ -5,7 +5,20 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
+
+// ReasonOf is the reason of a condition that an upstream's status has; empty if it has none.
+func ReasonOf(upstream *unstructured.Unstructured, condition string) string {
+	list, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
+	for _, item := range list {
+		if c, _ := item.(map[string]any); c["type"] == condition {
+			reason, _ := c["reason"].(string)
+			return reason
+		}
+	}
+	return ""
+}
 
 // Merge returns have, the conditions that were read, with our conditions replaced by want. Conditions of types that are
 // not in ours, and invalid items, stay unchanged. lastTransitionTime changes only with the status. The order is that of

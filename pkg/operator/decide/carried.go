@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // carryGenerated says, of each object that is about to get generated values, which objects of ours it takes them from,
@@ -79,12 +80,22 @@ func rank(live *drift.Live, uid types.UID) int {
 // own under another name.
 func justForgotten(s *operator.Settings, in operator.Input, d *operator.Downstream) string {
 	for _, r := range forgottenBy(s, in) {
-		if r.State != string(operator.StateLeftover) && r.GroupKind() == d.GVK().GroupKind() {
+		if IsJustForgotten(s, in.Upstream, r) && r.GroupKind() == d.GVK().GroupKind() {
 			return fmt.Sprintf("%s %s of downstream %s", r.Kind, operator.Ref{Namespace: r.Namespace,
 				Name: r.ObjectName}, r.Name)
 		}
 	}
 	return ""
+}
+
+// IsJustForgotten reports whether what is recorded of an object that the config has forgotten was recorded by a config
+// that had it. The status of an upstream that was not selected says Leftover of everything.
+func IsJustForgotten(s *operator.Settings, upstream *unstructured.Unstructured, r status.Recorded) bool {
+	if r.State != string(operator.StateLeftover) {
+		return true
+	}
+	reason := status.ReasonOf(upstream, s.Config.Status.Conditions.Ready)
+	return reason == status.ReasonLeftover || reason == status.ReasonNotSelected
 }
 
 // droppedValues says which values of a Secret, or of one that it replaces, are lost with their keys; empty for none. A

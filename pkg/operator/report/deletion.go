@@ -28,7 +28,7 @@ func Deletion(
 	summary.Downstreams = report.Facts
 	summary.Types.Valid = "" // it stays as it is: rules are not asked any more
 	report.draft = &draft{summary: summary, more: currentValidCondition(s, upstream), now: now,
-		recorded: keepForgotten(s, RecordedGoing(s, upstream, d, failed), upstream, unrecorded),
+		recorded: keepForgotten(s, RecordedGoing(s, upstream, d, failed), upstream, unrecorded, noneHeld),
 		fields:   currentValues(s.StatusFields, upstream)}
 	fill(s, &report, upstream, RefusedFields{})
 	return report

@@ -143,9 +143,9 @@ func isAwaitedPlace(s *operator.Settings, w *operator.Desired, left operator.Out
 // keepForgotten adds what the config has forgotten to what is recorded of its downstreams, so that it is reported, and
 // never taken for what one of them has left behind. Where the config has the name with another kind, which a list may
 // have as its key, the name gets the kind; one that was not recorded yet gets its own name, too, where that is not
-// enough.
+// enough. held is the state of what it still waits for; empty: it is left over.
 func keepForgotten(s *operator.Settings, recorded []status.Recorded, upstream *unstructured.Unstructured,
-	unrecorded []status.Recorded,
+	unrecorded []status.Recorded, held func(r status.Recorded) string,
 ) []status.Recorded {
 	all := recorded
 	known := s.Forgotten(upstream)
@@ -162,11 +162,30 @@ func keepForgotten(s *operator.Settings, recorded []status.Recorded, upstream *u
 		if k >= len(known) && taken(all) {
 			r.Name += "." + r.ObjectName
 		}
-		r.State = string(operator.StateLeftover)
+		r.State = cmp.Or(held(r), string(operator.StateLeftover))
 		all = append(all, r)
 	}
 	return all
 }
+
+// heldBy returns the state of an object without generated values as yet that may be the successor of what the config has
+// just forgotten: until it has its own, a loss of those of the other one can be reported.
+func heldBy(s *operator.Settings, upstream *unstructured.Unstructured, w *operator.Desired, results []operator.Result,
+) func(r status.Recorded) string {
+	return func(r status.Recorded) string {
+		for k := range w.Objects {
+			d, res := s.Downstreams[w.Objects[k].Downstream], results[k]
+			if d.HasGenerated() && res.Live == nil && !res.Outcome.Finished && res.Outcome.State != operator.StateUnwanted &&
+				d.GVK().GroupKind() == r.GroupKind() && decide.IsJustForgotten(s, upstream, r) {
+				return string(res.Outcome.State)
+			}
+		}
+		return ""
+	}
+}
+
+// noneHeld is for an upstream of which nothing is made.
+func noneHeld(status.Recorded) string { return "" }
 
 // WithoutGone returns a report that does not record what the config has forgotten and is gone.
 func WithoutGone(s *operator.Settings, report Report, upstream *unstructured.Unstructured, gone []types.UID) Report {

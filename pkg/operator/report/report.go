@@ -140,7 +140,8 @@ func Of(s *operator.Settings,
 	report.Facts = operator.ByDownstream(facts)
 	recorded = recordLeft(s, recorded, left, w, results, before)
 	summary.Downstreams = report.Facts
-	report.draft = &draft{summary: summary, before: before, recorded: keepForgotten(s, recorded, upstream, unrecorded),
+	report.draft = &draft{summary: summary, before: before, recorded: keepForgotten(s, recorded, upstream, unrecorded,
+		heldBy(s, upstream, w, results)),
 		now: now, frozen: frozen}
 	if report.Invalid || frozen != nil { // they would speak of what was refused
 		report.draft.fields = currentValues(s.StatusFields, upstream)

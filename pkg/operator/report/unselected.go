@@ -45,7 +45,7 @@ func Unselected(
 		ready.Type, ready.Status = t, metav1.ConditionTrue
 		report.Conditions = append(report.Conditions, ready)
 	}
-	recorded := keepForgotten(s, RecordedGoing(s, upstream, out, failed), upstream, unrecorded)
+	recorded := keepForgotten(s, RecordedGoing(s, upstream, out, failed), upstream, unrecorded, noneHeld)
 	content := statusOf(s, &report, upstream, recorded, now)
 	store(s, &report, upstream, content)
 	return report
@@ -90,37 +90,25 @@ func Leftover(s *operator.Settings, upstream *unstructured.Unstructured, unmet s
 			recorded[i].State = string(operator.StateLeftover)
 		}
 	}
-	content := statusOf(s, &report, upstream, keepForgotten(s, recorded, upstream, unrecorded), now)
+	content := statusOf(s, &report, upstream, keepForgotten(s, recorded, upstream, unrecorded, noneHeld), now)
 	store(s, &report, upstream, content)
 	return report
 }
 
 // SaysDeleting reports whether the upstream's status says that a process deletes what was made for it.
 func SaysDeleting(s *operator.Settings, upstream *unstructured.Unstructured) bool {
-	return readyReason(s, upstream) == status.ReasonDeleting
+	return status.ReasonOf(upstream, s.Config.Status.Conditions.Ready) == status.ReasonDeleting
 }
 
 // SaysLeftover reports whether the upstream's status says that no config selects it.
 func SaysLeftover(s *operator.Settings, upstream *unstructured.Unstructured) bool {
-	return readyReason(s, upstream) == status.ReasonLeftover
+	return status.ReasonOf(upstream, s.Config.Status.Conditions.Ready) == status.ReasonLeftover
 }
 
 // SaysNotSelected reports whether the upstream's status says that it is not selected: then what it records is on its
 // way out.
 func SaysNotSelected(s *operator.Settings, upstream *unstructured.Unstructured) bool {
-	return s.StatusEnabled() && readyReason(s, upstream) == status.ReasonNotSelected
-}
-
-// readyReason is the reason of our condition Ready; empty if there is none.
-func readyReason(s *operator.Settings, upstream *unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
-	for _, item := range conditions {
-		if c, _ := item.(map[string]any); c["type"] == s.Config.Status.Conditions.Ready {
-			reason, _ := c["reason"].(string)
-			return reason
-		}
-	}
-	return ""
+	return s.StatusEnabled() && status.ReasonOf(upstream, s.Config.Status.Conditions.Ready) == status.ReasonNotSelected
 }
 
 // SaysItIsKept reports whether the upstream's status says that it is kept: that has to be taken back once it is not.
@@ -128,7 +116,7 @@ func SaysItIsKept(s *operator.Settings, upstream *unstructured.Unstructured) boo
 	if !s.StatusEnabled() {
 		return false
 	}
-	reason := readyReason(s, upstream)
+	reason := status.ReasonOf(upstream, s.Config.Status.Conditions.Ready)
 	return reason != "" && reason != status.ReasonNotSelected && reason != status.ReasonLeftover ||
 		len(s.Recorded(upstream)) > 0
 }
