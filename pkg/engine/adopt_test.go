@@ -155,3 +155,23 @@ func TestSurveyOfAdoption(t *testing.T) {
 		waitData(t, ns, "a", "theirs", "1")
 	})
 }
+
+// TestAdoptedFromAnotherOperator: what one operator has forgotten and another one has taken over is said to be that
+// one's, in the preview of the first.
+func TestAdoptedFromAnotherOperator(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		first := fill(widgetConfig, ns, name)
+		moved := replaceOnce(t, first, "- name: config", "- name: other")
+		moved = replaceOnce(t, moved, "| default .metadata.name }}", "| default .metadata.name }}-other")
+		r := startWidget(t, ns, first)
+		r.halt()
+		second := replaceOnce(t, adopting(ns, name+"-two", name), "downstreams: .status.downstreams", "downstreams: .status.more")
+		second = replaceOnce(t, second, "ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled", "ready: Two")
+		start(t, testkit.Config(t), moved, second).ready()
+		waitCondition(t, widgets, ns, "a", "Two", "True")
+		f := surveyAll(t, testkit.Config(t), survey.Options{}, moved).expect(t, "a", "none a-other, forgotten a")
+		if by := f.Forgotten[0].AppliedBy; by != name+"-two" {
+			t.Errorf("it is applied by %q", by)
+		}
+	})
+}

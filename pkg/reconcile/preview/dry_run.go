@@ -287,26 +287,17 @@ func (t *dryRun) findForgotten(ctx context.Context) {
 			t.finding.Forgotten = append(t.finding.Forgotten, Forgotten{Recorded: r, Note: apply.Classify(err).Message})
 		default:
 			t.finding.Forgotten = append(t.finding.Forgotten,
-				Forgotten{Recorded: r, AppliedBy: appliedBeside(obj, t.Pipeline.Config.Conventions.FieldManager)})
+				Forgotten{Recorded: r, AppliedBy: applierBeside(obj, t.Pipeline.Config.Conventions.FieldManagers())})
 		}
 	}
 }
 
-// appliedBeside is the manager that applies an object beside ours: another operator may have adopted it. Empty for
-// none, and where ours does not: it may have been renamed.
-func appliedBeside(obj *unstructured.Unstructured, ours string) (other string) {
-	isApplied := false
+// applierBeside is a manager beside ours that applies an object: another operator may have adopted it. Empty for none.
+func applierBeside(obj *unstructured.Unstructured, ours []string) string {
 	for _, m := range obj.GetManagedFields() {
-		switch {
-		case m.Operation != metav1.ManagedFieldsOperationApply || m.Subresource != "":
-		case m.Manager == ours:
-			isApplied = true
-		default:
-			other = m.Manager
+		if m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "" && !slices.Contains(ours, m.Manager) {
+			return m.Manager
 		}
 	}
-	if !isApplied {
-		return ""
-	}
-	return other
+	return ""
 }

@@ -45,7 +45,7 @@ func aboutForgotten(pl *compile.Pipeline, f *preview.Finding, r preview.Forgotte
 	object := Forgotten(r)
 	advice := toDelete(f, object)
 	if r.AppliedBy != "" {
-		advice += "; field manager " + r.AppliedBy + " applies it, too, and may need it"
+		advice += "; field manager " + r.AppliedBy + " applies it and may need it"
 	}
 	return About{Operator: f.Operator, Upstream: Upstream(pl, f), Downstream: r.Name, Object: object,
 		Reason: reason + advice}
