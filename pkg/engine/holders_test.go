@@ -83,6 +83,23 @@ func TestForgottenHolderIsKept(t *testing.T) {
 	}
 }
 
+// A custom resource that a Namespace waits for is deleted, also where it has an owner reference and nothing else has to
+// be waited for: the garbage collector would begin after the upstream.
+func TestContentsOfHolderAreNotLeftToTheCollector(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		head, tail := around(t, teamConfig(t))
+		custom := replaceOnce(t, replaceOnce(t, claimDownstream, "apiVersion: v1\n    kind: ConfigMap", "apiVersion: test.example.com/v1\n    kind: Widget"),
+			"deletionPolicy: Orphan", "after: [{name: room, until: Created}]\n    ready: {observedGeneration: Optional}")
+		start(t, testkit.Config(t), head+roomDownstream+custom+replaceOnce(t, noteDownstream, "    template", "    deletionPolicy: Orphan\n    template")+tail).ready()
+		testkit.Apply(t, "", object("Team", "a", "{}"))
+		waitCondition(t, teams, "", "a", "Ready", "True")
+		testkit.Delete(t, teams, "", "a")
+		waitGone(t, teams, "", "a")
+		waitGone(t, namespaces, "", "room-a")
+		mustExist(t, secretKind, "default", "note", "deletionPolicy is Orphan")
+	})
+}
+
 // teamConfig is widgetConfig for Teams, which are cluster-scoped.
 func teamConfig(t *testing.T) string {
 	t.Helper()

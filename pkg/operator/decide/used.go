@@ -268,14 +268,22 @@ func hold(c *contents, in operator.Input, holder *operator.Outcome, outcomes, le
 		holder.Message = fmt.Sprintf("it stays until %s, which is %s, %s", name, c.is, until)
 	}
 	before := allBefore(c.Settings, holder.Downstream)
-	for _, o := range left {
+	first := ""
+	for i := range left {
+		o := &left[i]
 		goesBefore := o.GoesLater && slices.Contains(before, o.Downstream)
 		d := c.Downstreams[o.Downstream]
 		isCustom := !kinds.IsBuiltin(d.GVK().GroupKind()) && !d.OwnsFields()
-		if (isCustom || mustStay(o)) && !goesBefore && has(c, o.Downstream, o.Target) {
-			wait(named(c.Settings, o.Downstream, o.Target), "is gone")
-			return
+		if (isCustom || mustStay(*o)) && !goesBefore && has(c, o.Downstream, o.Target) {
+			first = cmp.Or(first, named(c.Settings, o.Downstream, o.Target))
+			if o.State == operator.StateDelete && !o.GoesLater && !o.Live.Deleting {
+				o.Action = operator.ActionDelete // the garbage collector would begin after the upstream, which now waits for it
+			}
 		}
+	}
+	if first != "" {
+		wait(first, "is gone")
+		return
 	}
 	if name := unread(c, in); name != "" {
 		wait(name, "can be read")
