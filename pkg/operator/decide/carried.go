@@ -20,34 +20,40 @@ import (
 // and of each Secret whether values that the upstream had are lost.
 func carryGenerated(s *operator.Settings, in operator.Input, out *operator.Decision) {
 	for k := range out.Outcomes {
-		o := &out.Outcomes[k]
-		d := s.Downstreams[o.Downstream]
-		var sources, others []*drift.Live
-		if getsGenerated(d, *o) {
-			sources, others = predecessors(s, in, out, *o)
+		o, uid := &out.Outcomes[k], in.Facts[k].RecordedUID
+		var others []*drift.Live
+		if getsGenerated(s.Downstreams[o.Downstream], *o) {
+			o.ValuesFrom, others = predecessors(s, in, out, *o)
+			slices.SortStableFunc(o.ValuesFrom, func(a, b *drift.Live) int { return rank(a, uid) - rank(b, uid) })
 		}
-		o.LostValues = droppedValues(s, in, *o, sources)
-		if stray := strayOf(d, in, *o); o.LostValues == "" && stray != nil && len(sources) == 0 {
-			o.LostValues = fmt.Sprintf("%s for %s of its item: Secret %s has the last one, and goes or becomes another item's",
-				newValue, generated.Keys(d), operator.RefOf(stray))
-		}
-		if o.LostValues != "" {
+		if o.LostValues = lostValues(s, in, *o, others, &in.Facts[k]); o.LostValues != "" {
 			o.Message += "; " + o.LostValues
 		}
-		if !getsGenerated(d, *o) {
-			continue
-		}
-		f := &in.Facts[k]
-		slices.SortStableFunc(sources, func(a, b *drift.Live) int { return rank(a, f.RecordedUID) - rank(b, f.RecordedUID) })
-		o.ValuesFrom = sources
-		if o.LostValues != "" {
-			continue
-		}
-		if why := whyNew(s, in, *o, others, f); len(sources) == 0 && !f.HasKeptValues && why != "" {
-			o.LostValues = fmt.Sprintf("%s for %s: %s", newValue, generated.Keys(d), why)
-			o.Message += "; it gets " + o.LostValues
-		}
 	}
+}
+
+// lostValues says which values are lost by an outcome whose ValuesFrom is set, and why; empty for none. others are
+// objects that it may replace as well.
+func lostValues(
+	s *operator.Settings, in operator.Input, o operator.Outcome, others []*drift.Live, f *operator.Facts,
+) string {
+	d := s.Downstreams[o.Downstream]
+	lost := droppedValues(s, in, o, o.ValuesFrom)
+	if lost != "" || len(o.ValuesFrom) > 0 {
+		return lost
+	}
+	if stray := strayOf(d, in, o); stray != nil {
+		return newValueFor(d) + " of its item: Secret " + operator.RefOf(stray).String() +
+			" has the last one, and goes or becomes another item's"
+	}
+	if !getsGenerated(d, o) || f.HasKeptValues {
+		return ""
+	}
+	why := whyNew(s, in, o, others, f)
+	if why != "" {
+		why = newValueFor(d) + ": " + why
+	}
+	return why
 }
 
 // whyNew says why an object for which no predecessor is known gets new values though the upstream may have had some;
@@ -125,7 +131,7 @@ func droppedValues(s *operator.Settings, in operator.Input, o operator.Outcome, 
 	}
 	why := whyLost(goes, unclear)
 	if why != "" && isMade {
-		return fmt.Sprintf("%s for %s: %s", newValue, generated.Keys(d), why)
+		return newValueFor(d) + ": " + why
 	}
 	return why
 }
@@ -175,8 +181,8 @@ func hasSuccessor(o operator.Outcome) bool {
 		o.Action == operator.ActionDelete)
 }
 
-// newValue is what previews and events call a generated value that replaces a lost one.
-const newValue = "a new random value"
+// newValueFor is what previews and events call the generated values of an object that replace lost ones.
+func newValueFor(d *operator.Downstream) string { return "a new random value for " + generated.Keys(d) }
 
 // getsGenerated reports whether an outcome creates an object with generated values, or adds those that an object lacks.
 func getsGenerated(d *operator.Downstream, o operator.Outcome) bool {
