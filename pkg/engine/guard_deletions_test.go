@@ -137,13 +137,13 @@ func TestGuardHoldsNamespaces(t *testing.T) {
 func TestGuardHoldsBatches(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"input", "input, changes", "namespace"} {
-		t.Run(by, bubbled(func(t *testing.T) {
-			testGuardHoldsBatch(t, by)
-		}))
+		for what, reloaded := range map[string]bool{"": false, ", and the config is reloaded": true} {
+			t.Run(by+what, bubbled(func(t *testing.T) { testGuardHoldsBatch(t, by, reloaded) }))
+		}
 	}
 }
 
-func testGuardHoldsBatch(t *testing.T, by string) {
+func testGuardHoldsBatch(t *testing.T, by string, reloaded bool) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	key := name + ".example.com/on"
 	conf := fill(widgetConfig, ns, name) + "inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, fixedName: settings, missing: Allow}]\n"
@@ -174,17 +174,24 @@ func testGuardHoldsBatch(t *testing.T, by string) {
 	drop()
 	waitState(t, name, "GuardWaiting")
 	digest := r.digest()
-	neverGuarded(t, func(up string) string {
-		if done(up) {
-			return "was done before anybody confirmed"
-		}
-		return ""
-	})
+	isHeld := func() {
+		neverGuarded(t, func(up string) string {
+			if done(up) {
+				return "was done before anybody confirmed"
+			}
+			return ""
+		})
+	}
+	isHeld()
 	statuses := counter.Mutating(func(r testkit.Request) bool { return r.Resource == "widgets/status" }) // which say that it is held
 	if n := counter.Mutating(); n > statuses || n > guardedWidgets {
 		t.Errorf("%d writes: %v", n, counter.Snapshot())
 	}
 	r.mustBeReady()
+	if reloaded {
+		r.reloadTo(conf + confirm + "resyncPeriod: 9h\n")
+		isHeld()
+	}
 	testkit.Delete(t, widgets, ns, named(5)) // by its author
 	waitGone(t, widgets, ns, named(5))
 	waitGone(t, configMaps, ns, named(5))

@@ -25,7 +25,7 @@ func (r *reconciliation) isLeftOver() bool {
 		return false
 	case r.Pipeline.Paused(r.Upstream):
 		return true
-	case r.Deselected.Has(r.Ref, r.Upstream.GetUID()):
+	case r.Deselected.Has(r.Ref, r.Upstream.GetUID()), r.predecessor.sawLeaving(r.Reconciler, r.Ref, r.Upstream.GetUID()):
 		return false
 	case !report.SaysNotSelected(r.Pipeline.Settings, r.Upstream):
 		return true

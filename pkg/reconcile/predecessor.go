@@ -41,6 +41,12 @@ func (r *Reconciler) UseBaselinesOf(old *Reconciler) {
 	}
 }
 
+// sawLeaving reports whether the session that works meanwhile saw an upstream leaving, as r will know from it, and guard
+// holds that: else it is done before r acts.
+func (p *predecessor) sawLeaving(r *Reconciler, ref operator.Ref, uid types.UID) bool {
+	return p.Reconciler != nil && p.Host.CountedByGuard(ref) && r.isLike(&p.Selection) && p.Deselected.Has(ref, uid)
+}
+
 // predecessorBaseline is the baseline of the object of that uid in the session which works meanwhile; nil if it has
 // none.
 func (r *reconciliation) predecessorBaseline(i int, uid types.UID) *canonical.Sum {
