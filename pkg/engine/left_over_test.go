@@ -120,7 +120,7 @@ func TestForgottenOutlivesASelection(t *testing.T) {
 func TestPausedIsLeftAloneUnselected(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"label", "match condition", "namespace"} {
-		for _, at := range []string{"running", "start"} {
+		for _, at := range []string{"running", "start", "resumed"} {
 			t.Run(row+" "+at, spaced(func(t *testing.T, ns, name string) {
 				selector := map[string]string{"label": "labelSelector: {matchLabels: {chosen: 'yes'}}",
 					"match condition": "matchConditions: [{name: chosen, expression: \"self.metadata.?labels.?chosen.orValue('') == 'yes'\"}]",
@@ -146,6 +146,10 @@ func TestPausedIsLeftAloneUnselected(t *testing.T) {
 				<-time.After(time.Hour)
 				if at == "start" {
 					r.restart(nil, conf)
+					<-time.After(time.Hour)
+				}
+				if at == "resumed" {
+					pause("null")
 					<-time.After(time.Hour)
 				}
 				keepsValue(t, ns, "a", value)

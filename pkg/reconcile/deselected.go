@@ -17,14 +17,14 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// isLeftOver reports whether an upstream that is not selected keeps its downstreams: it is paused, or it was not seen
-// leaving, and its status does not say that they are being removed, or said so of others, before one of them was made.
+// isLeftOver reports whether an upstream that is not selected keeps its downstreams: it is paused, its status says so
+// already, or it was not seen leaving, and its status does not say that they are being removed, or said so of others, before one of them was made.
 func (r *reconciliation) isLeftOver() bool {
 	switch {
 	case r.Upstream.GetDeletionTimestamp() != nil:
 		return false
-	case r.Pipeline.Paused(r.Upstream):
-		return true
+	case r.Pipeline.Paused(r.Upstream), report.SaysLeftover(r.Pipeline.Settings, r.Upstream):
+		return true // also after a pause: its downstreams are unmanaged until it is selected again
 	case r.Deselected.Has(r.Ref, r.Upstream.GetUID()), r.predecessor.sawLeaving(r.Reconciler, r.Ref, r.Upstream.GetUID()):
 		return false
 	case !report.SaysNotSelected(r.Pipeline.Settings, r.Upstream):
