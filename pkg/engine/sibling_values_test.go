@@ -357,6 +357,31 @@ func TestItemsPassNamesOn(t *testing.T) {
 	}
 }
 
+// TestItemsBecomeOne: where a downstream loses its forEach, its one Secret has the value of the only item. Of several, it
+// gets a new one, and that is said.
+func TestItemsBecomeOne(t *testing.T) {
+	t.Parallel()
+	for items, says := range map[string]string{"one": "", "one two": "which of the replaced objects had the last one cannot be told"} {
+		t.Run(items, spaced(func(t *testing.T, ns, name string) {
+			conf := replaceOnce(t, poolOfSecrets(ns, name), "events: None", "events: Warnings")
+			r := start(t, testkit.Config(t), conf).ready()
+			testkit.Apply(t, ns, pool("a", strings.Fields(strings.ReplaceAll(items+" ", " ", "=s "))...))
+			one := secretText(t, ns, "a-one", "password", anyText)
+			<-time.After(time.Minute)
+			_, each, _ := strings.Cut(conf, "    forEach:")
+			each, _, _ = strings.Cut(each, "    template:")
+			conf = replaceOnce(t, conf, "    forEach:"+each, "")
+			r.reloadTo(strings.NewReplacer("{{ item.name }}", "new", "{{ item.value }}", "new").Replace(conf))
+			<-time.After(time.Hour)
+			waitGone(t, secretKind, ns, "a-one")
+			secretText(t, ns, "a-new", "password", map[bool]func(string) bool{true: is(one), false: not(one)}[says == ""])
+			if says != "" {
+				waitEvent(t, ns, "a", "NewRandomValue", says)
+			}
+		}))
+	}
+}
+
 // A hash that is copied from another item's Secret is drift.
 func TestHashOfAnotherItem(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {

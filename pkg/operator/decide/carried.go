@@ -224,7 +224,7 @@ func predecessors(
 		}
 	}
 	if !d.Several() {
-		return sources, others
+		return withoutItems(sources, others)
 	}
 	// Of an item that was renamed more than once, the newest has what was carried on.
 	slices.SortStableFunc(sources, func(a, b *drift.Live) int { return cmp.Compare(b.Created, a.Created) })
@@ -254,6 +254,20 @@ func strayOf(d *operator.Downstream, in operator.Input, o operator.Outcome) *dri
 		}
 	}
 	return nil
+}
+
+// withoutItems are the predecessors of an object whose downstream has no items. If it had some, and more than one, it
+// cannot be told which.
+func withoutItems(sources, others []*drift.Live) ([]*drift.Live, []*drift.Live) {
+	hasItem := func(live *drift.Live) bool { return generated.ItemIn(live.Hash) != "" }
+	plain := slices.DeleteFunc(slices.Clone(sources), hasItem)
+	if len(plain) == 0 && len(sources) > 1 {
+		return nil, append(sources, others...)
+	}
+	if len(plain) > 0 {
+		sources = plain
+	}
+	return sources, others
 }
 
 // isOfItem reports whether an object says that it is of the item for which one is wanted.
