@@ -41,8 +41,8 @@ func (r *Reconciler) UseBaselinesOf(old *Reconciler) {
 	}
 }
 
-// sawLeaving reports whether the session that works meanwhile saw an upstream leaving, as r will know from it, and its guard
-// has it wait: else it is done before r acts.
+// sawLeaving reports whether the session that works meanwhile saw an upstream leaving, as r will know from it, and its
+// guard has it wait: else it is done before r acts.
 func (p *predecessor) sawLeaving(r *Reconciler, ref operator.Ref, uid types.UID) bool {
 	return p.Reconciler != nil && p.Host.CountedByGuard(ref) && r.isLike(&p.Selection) && p.Deselected.Has(ref, uid)
 }
