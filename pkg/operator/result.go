@@ -16,9 +16,6 @@ type ObjectFact struct {
 	Of *DesiredObject
 }
 
-// NamesShown is how many objects a message names.
-const NamesShown = 5
-
 // ByDownstream makes one fact of those about the objects of a downstream.
 func ByDownstream(list []ObjectFact) (facts []status.Fact) {
 	for len(list) > 0 {
@@ -71,13 +68,9 @@ func together(list []ObjectFact) status.Fact {
 			waiting = append(waiting, f.Name)
 		}
 	}
-	n := len(waiting)
-	if more := n - NamesShown; more > 0 {
-		waiting = append(waiting[:NamesShown], fmt.Sprintf("%d more", more))
-	}
 	worst.Name = name
-	if n > 0 {
-		worst.Message = fmt.Sprintf("%d of %d ready; not ready: %s", len(list)-n, len(list), strings.Join(waiting, ", "))
+	if n := len(waiting); n > 0 {
+		worst.Message = fmt.Sprintf("%d of %d ready; not ready: %s", len(list)-n, len(list), status.Few(waiting))
 	} else if worst.Reason == status.ReasonReady {
 		worst.Message = ""
 	}
@@ -134,10 +127,10 @@ func (s *Settings) Fact(d *Downstream, r Result, health func() status.Fact) stat
 		f.Progressing, f.Reason = true, status.ReasonObserved
 		return f
 	}
-	switch r.Outcome.State {
-	case StateRenderFailed, StateConflict, StateContested:
+	switch {
+	case r.Outcome.State.NeedsPerson():
 		f.Failed = true
-	case StatePaused:
+	case r.Outcome.State == StatePaused:
 		if r.Live != nil {
 			return health()
 		}

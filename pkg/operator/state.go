@@ -67,24 +67,67 @@ const (
 	StateBeforeTimedOut State = "BeforeTimedOut"
 )
 
+// traits are what follows from a state wherever it is looked at.
+type traits struct{ isApplied, isLeftAlone, needsPerson bool }
+
+// states has every state.
+var states = []struct {
+	state  State
+	traits traits
+}{
+	{StateInvalid, traits{isLeftAlone: true}},
+	{StateRenderFailed, traits{isLeftAlone: true, needsPerson: true}},
+	{StateWaiting, traits{isLeftAlone: true}},
+	{StateCreate, traits{}},
+	{StateUpdate, traits{}},
+	{StateRepair, traits{}},
+	{StateRecreate, traits{}},
+	{StateInSync, traits{isApplied: true}},
+	{StateDrifted, traits{isApplied: true}},
+	{StateStale, traits{isApplied: true, isLeftAlone: true}},
+	{StateConflict, traits{needsPerson: true}},
+	{StateContested, traits{needsPerson: true}},
+	{StatePaused, traits{isLeftAlone: true}},
+	{StateUnwanted, traits{}},
+	{StateSuperseded, traits{}},
+	{StateLeftover, traits{}},
+	{StateDelete, traits{}},
+	{StateDeleteFirst, traits{}},
+	{StateRelease, traits{}},
+	{StateBeforeRunning, traits{}},
+	{StateBeforeFinished, traits{}},
+	{StateBeforeFailed, traits{needsPerson: true}},
+	{StateBeforeTimedOut, traits{needsPerson: true}},
+}
+
 // States lists every state.
-func States() []State {
-	return []State{StateInvalid, StateRenderFailed, StateWaiting, StateCreate, StateUpdate,
-		StateRepair, StateRecreate, StateInSync,
-		StateDrifted, StateStale, StateConflict, StateContested, StatePaused, StateUnwanted, StateSuperseded, StateLeftover,
-		StateDelete, StateDeleteFirst, StateRelease,
-		StateBeforeRunning, StateBeforeFinished, StateBeforeFailed, StateBeforeTimedOut}
+func States() (list []State) {
+	for _, s := range states {
+		list = append(list, s.state)
+	}
+	return list
+}
+
+func (s State) traits() traits {
+	for i := range states {
+		if states[i].state == s {
+			return states[i].traits
+		}
+	}
+	return traits{}
 }
 
 // IsApplied reports whether an existing object in this state is as it was applied, or differs where nothing is written
 // for that.
-func (s State) IsApplied() bool { return s == StateInSync || s == StateDrifted || s == StateStale }
+func (s State) IsApplied() bool { return s.traits().isApplied }
 
 // IsLeftAlone reports whether an existing object in this state does not get the present document, for as long as the
-// state lasts.
-func (s State) IsLeftAlone() bool {
-	return s == StatePaused || s == StateInvalid || s == StateRenderFailed || s == StateWaiting || s == StateStale
-}
+// state lasts. It gets a finalizer or an owner mark nevertheless, where its deletion would lose what is to be kept.
+func (s State) IsLeftAlone() bool { return s.traits().isLeftAlone }
+
+// NeedsPerson reports whether nothing goes on before a person acts: Ready is False and Stalled True, and an event and a
+// line of the log say so once.
+func (s State) NeedsPerson() bool { return s.traits().needsPerson }
 
 // Action is the one request (or pair of requests) that an Outcome asks for.
 type Action string

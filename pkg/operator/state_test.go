@@ -1,48 +1,32 @@
 package operator_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-// TestStateTraits: each state has a row, so that whoever adds one says what it means for an object that exists.
-func TestStateTraits(t *testing.T) {
-	const applied, leftAlone, neither = "applied", "left alone", ""
-	want := map[operator.State][]string{
-		operator.StateInvalid:        {leftAlone},
-		operator.StateRenderFailed:   {leftAlone},
-		operator.StateWaiting:        {leftAlone},
-		operator.StateCreate:         {neither},
-		operator.StateUpdate:         {neither},
-		operator.StateRepair:         {neither},
-		operator.StateRecreate:       {neither},
-		operator.StateInSync:         {applied},
-		operator.StateDrifted:        {applied},
-		operator.StateStale:          {applied, leftAlone},
-		operator.StateConflict:       {neither},
-		operator.StateContested:      {neither},
-		operator.StatePaused:         {leftAlone},
-		operator.StateUnwanted:       {neither},
-		operator.StateSuperseded:     {neither},
-		operator.StateLeftover:       {neither},
-		operator.StateDelete:         {neither},
-		operator.StateDeleteFirst:    {neither},
-		operator.StateRelease:        {neither},
-		operator.StateBeforeRunning:  {neither},
-		operator.StateBeforeFinished: {neither},
-		operator.StateBeforeFailed:   {neither},
-		operator.StateBeforeTimedOut: {neither},
-	}
-	for _, s := range operator.States() {
-		traits, ok := want[s]
+// TestStatesAreComplete: each constant of a state has a row of traits, so that whoever adds one says what follows from
+// it.
+func TestStatesAreComplete(t *testing.T) {
+	file := must.Get(parser.ParseFile(token.NewFileSet(), "state.go", nil, 0)).In(t)
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
 		if !ok {
-			t.Errorf("%s has no row", s)
+			return true
 		}
-		for trait, has := range map[string]bool{applied: s.IsApplied(), leftAlone: s.IsLeftAlone()} {
-			if wants := len(traits) > 0 && (traits[0] == trait || len(traits) > 1 && traits[1] == trait); wants != has {
-				t.Errorf("%s: %s is %v", s, trait, has)
+		if of, ok := spec.Type.(*ast.Ident); ok && of.Name == "State" {
+			word := must.Get(strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)).In(t)
+			if !slices.Contains(operator.States(), operator.State(word)) {
+				t.Errorf("%s has no row in states", spec.Names[0])
 			}
 		}
-	}
+		return true
+	})
 }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 	"strings"
@@ -178,6 +179,17 @@ func join(list []string) string {
 	sorted := append([]string(nil), list...)
 	sort.Strings(sorted)
 	return Shorten(strings.Join(sorted, "; "), maxMessage)
+}
+
+// few is how many names a message has.
+const few = 5
+
+// Few joins the first names of a list, and says how many more there are.
+func Few(names []string) string {
+	if more := len(names) - few; more > 0 {
+		return strings.Join(names[:few], ", ") + fmt.Sprintf(", %d more", more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // Shorten cuts a message to at most this many bytes, and to valid UTF-8.

@@ -72,11 +72,15 @@ func (h Health) Standard() bool {
 
 // stalling are the reasons of Ready that come with Stalled: nothing goes on before someone acts. Where a config gives
 // Stalled no name, they take its place.
-var stalling = []string{
-	status.ReasonInvalid, status.ReasonFailed,
-	string(operator.StateRenderFailed), string(operator.StateConflict), string(operator.StateContested),
-	string(operator.StateBeforeFailed), string(operator.StateBeforeTimedOut),
-}
+var stalling = func() []string {
+	list := []string{status.ReasonInvalid, status.ReasonFailed}
+	for _, s := range operator.States() {
+		if s.NeedsPerson() {
+			list = append(list, string(s))
+		}
+	}
+	return list
+}()
 
 // WriteArgoCD writes the patch of the ConfigMap argocd-cm.
 func WriteArgoCD(out *bytes.Buffer, list []Health) error {

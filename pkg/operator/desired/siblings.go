@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/render/parsing"
 	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // SiblingsChanged reports whether a live object that w was made from is another one now, for those who read it.
@@ -75,12 +75,9 @@ func (r *Renderer) siblingsOf(
 			several[other.NameOf(o.Target)] = shown
 			found[other.Name] = shown
 		}
-		if n := len(missing); n > 0 {
-			if more := n - operator.NamesShown; more > 0 {
-				missing = append(missing[:operator.NamesShown], fmt.Sprintf("%d more", more))
-			}
+		if len(missing) > 0 {
 			return nil, &operator.WaitingError{Message: fmt.Sprintf("downstream %s, which it reads, is missing: %s", other.Name,
-				strings.Join(missing, ", "))}
+				status.Few(missing))}
 		}
 		if other.Several() {
 			found[other.Name] = several

@@ -110,7 +110,7 @@ func beforeFact(s *operator.Settings, o operator.Outcome, fail *operator.Failure
 		f.Failed = b.OnFailure != config.BeforeProceed
 	case fail != nil:
 		f.Reason, f.Message = fail.Reason, fail.Message
-	case o.State == operator.StateConflict, o.State == operator.StateRenderFailed:
+	case o.State.NeedsPerson():
 		f.Failed = true
 	}
 	f.Progressing = !f.Failed

@@ -179,10 +179,7 @@ func (p Reporter) Deletion(u *memory.Upstream, d operator.Decision, failures map
 	warning, reason, text := false, string(d.Before.State), d.Before.Message
 	switch {
 	case d.Before.State == operator.StateBeforeFinished:
-	case d.Before.State == operator.StateBeforeFailed, d.Before.State == operator.StateBeforeTimedOut,
-		d.Before.State == operator.StateConflict, d.Before.State == operator.StateRenderFailed:
-		warning = true
-	case d.Before.Earlier != nil:
+	case d.Before.State.NeedsPerson(), d.Before.Earlier != nil:
 		warning = true
 	case m.FailureOf(d.Before) != nil:
 		warning, reason, text = true, m.Failure.Reason, m.Failure.Message
@@ -238,8 +235,7 @@ func (p Reporter) Outcomes(
 		reason, text := string(o.State), o.Message
 		if f := failures[k]; f != nil {
 			reason, text = f.Reason, f.Message
-		} else if o.State != operator.StateConflict && o.State != operator.StateContested &&
-			o.State != operator.StateRenderFailed &&
+		} else if !o.State.NeedsPerson() &&
 			(o.State != operator.StateDrifted || downstream.Config.UpdatePolicy != config.UpdateCreateOnly) {
 			continue
 		}
