@@ -146,5 +146,8 @@ func (host) MayProceed(operator.Ref, guard.Counted, bool) bool { return true }
 // GuardWaits implements reconcile.Host.
 func (host) GuardWaits() bool { return false }
 
+// IsLeaving implements reconcile.Host.
+func (host) IsLeaving() bool { return false }
+
 // ReportShared implements reconcile.Host.
 func (host) ReportShared(string, string) {}

@@ -80,16 +80,21 @@ func digestOf(f *load.File) string {
 }
 
 // start runs the generation until ctx is done or it is withdrawn, once before is closed; nil for no generation before.
-func (g *generation) start(ctx context.Context, before <-chan struct{}) {
+func (g *generation) start(ctx context.Context, before <-chan struct{}) { g.prepare(ctx, before)() }
+
+// prepare is start in two steps: it can be withdrawn already, and begin has it run.
+func (g *generation) prepare(ctx context.Context, before <-chan struct{}) (begin func()) {
 	ctx, g.cancel = context.WithCancel(ctx)
-	go func() {
-		defer close(g.ended)
-		defer g.cancel()
-		if before != nil {
-			<-before
-		}
-		g.run(ctx)
-	}()
+	return func() {
+		go func() {
+			defer close(g.ended)
+			defer g.cancel()
+			if before != nil {
+				<-before
+			}
+			g.run(ctx)
+		}()
+	}
 }
 
 // withdraw makes it end; wait waits until it has ended. Both do nothing for one that is nil or was never started.

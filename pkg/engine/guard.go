@@ -36,6 +36,9 @@ func (s *session) CountedByGuard(ref operator.Ref) bool { return s.gate.CountedB
 // GuardWaits implements reconcile.Host.
 func (s *session) GuardWaits() bool { return s.generation.holds() }
 
+// IsLeaving implements reconcile.Host.
+func (s *session) IsLeaving() bool { return s.operator.isLeaving(s.generation) }
+
 // MayProceed implements reconcile.Host.
 func (s *session) MayProceed(ref operator.Ref, c guard.Counted, free bool) bool {
 	return s.gate.MayProceed(ref, c, free)

@@ -56,14 +56,15 @@ func (o *runner) stop() {
 	}
 }
 
-// offer takes a config that was loaded without errors. One that equals the active one changes nothing. Any other starts
-// beside the active one and takes over once it can; if the active one has not worked yet, it is replaced at once. One
-// whose activation was missing is tried again: that may be back.
-func (o *runner) offer(ctx context.Context, f *load.File) {
+// offer takes a config that was loaded without errors. One that equals the active one changes nothing. Any other begins
+// beside the active one, by start, and takes over once it can; if the active one has not worked yet, it is replaced at
+// once. One whose activation was missing is tried again: that may be back.
+func (o *runner) offer(ctx context.Context, f *load.File) (start func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	defer o.reportChange()
 	o.loaded, o.refused = f, ""
+	start = func() {}
 	digest := digestOf(f)
 	switch {
 	case o.next != nil && o.next.digest == digest && o.next.noActivation == nil:
@@ -73,15 +74,23 @@ func (o *runner) offer(ctx context.Context, f *load.File) {
 		o.current.setConfirmed(f)
 	case o.current.established:
 		o.withdrawNext()
-		o.next = o.newGeneration(f)
-		o.next.start(ctx, nil)
+		next := o.newGeneration(f)
+		o.next, start = next, next.prepare(ctx, nil)
 	default:
 		o.withdrawNext()
 		before := o.current
 		before.withdraw()
 		o.current = o.newGeneration(f)
-		o.current.start(ctx, before.ended)
+		start = o.current.prepare(ctx, before.ended)
 	}
+	return start
+}
+
+// isLeaving reports whether a changed config replaces g, or is about to.
+func (o *runner) isLeaving(g *generation) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.current != g || o.next != nil && !o.next.renewed
 }
 
 // changes reports whether offer would start a config.

@@ -49,15 +49,19 @@ func (e *Engine) Reload(ctx context.Context, files []*load.File, errs config.Err
 		o.stop()
 		metrics.Forget(o.name)
 	}
+	var starts []func() // all of them are known to be replaced before any acts: one may make the upstreams of another
 	for o, why := range plan.kept {
 		if f := o.changedDeletable(plan.deletable); f != nil && o.replacementProblem(f) == "" {
-			o.offer(ctx, f)
+			starts = append(starts, o.offer(ctx, f))
 			continue
 		}
 		o.refuse(why)
 	}
 	for o, f := range plan.offered {
-		o.offer(ctx, f)
+		starts = append(starts, o.offer(ctx, f))
+	}
+	for _, start := range starts {
+		start()
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

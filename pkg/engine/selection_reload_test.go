@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -153,4 +154,51 @@ func TestRemovalOfTheUnselectedGoesOn(t *testing.T) {
 		testkit.Patch(t, secretKind, ns, "a-two", "somebody", `{"metadata":{"finalizers":null}}`)
 		waitGone(t, secretKind, ns, "a-one")
 	})
+}
+
+// TestSelectorChangesWithItsLabel: of two configs in one reload, one gives upstreams of the other another label, which the
+// other one selects by then. Whichever is active first, nothing that was made for them is deleted; nor if the other one
+// cannot be active for a while. If the reload is taken back, what is not selected goes.
+func TestSelectorChangesWithItsLabel(t *testing.T) {
+	t.Parallel()
+	for _, by := range []string{"upstream", "namespace"} {
+		for _, then := range []string{"late", "taken back"} {
+			t.Run(by+", "+then, spaced(func(t *testing.T, ns, name string) {
+				maker := replaceOnce(t, gadgetsOf(ns, name+"-maker"), "apiVersion: v1\n    kind: ConfigMap", "apiVersion: test.example.com/v1\n    kind: Widget\n    ready: {observedGeneration: Optional}")
+				maker = replaceOnce(t, maker, "      data: {{ .spec.data }}", "        labels: {tier: gold}\n      spec: {data: {of: one}}")
+				conf := replaceOnce(t, generatedConfig(t, ns, name), "kind: Widget, ", "kind: Widget, labelSelector: {matchLabels: {tier: gold}}, ")
+				if by == "namespace" {
+					maker = replaceOnce(t, maker, "apiVersion: test.example.com/v1\n    kind: Widget\n    ready", "apiVersion: v1\n    kind: Namespace\n    ownership: Fields\n    targetNamespaces: {from: Any}\n    ready")
+					maker = replaceOnce(t, maker, "name: {{ .spec.name | default .metadata.name }}\n        labels", "name: "+ns+"\n        labels")
+					maker = replaceOnce(t, maker, "      spec: {data: {of: one}}\n", "")
+					conf = replaceOnce(t, conf, "labelSelector", "namespaceSelector")
+				}
+				faults := testkit.NewFaults()
+				r := start(t, faults.Wrap(testkit.Config(t)), maker, conf).ready()
+				if by == "namespace" {
+					testkit.Apply(t, ns, widget("a", "{data: {of: one}}"))
+				}
+				testkit.Apply(t, ns, object("Gadget", "a", "{}"))
+				value := secretText(t, ns, "a", "password", anyText)
+				<-time.After(time.Minute)
+				late := faults.Answer(503, func(q *http.Request) bool { return strings.Contains(q.URL.RawQuery, "class%3Dgold") || strings.Contains(q.URL.RawQuery, name+".example.com%2Flate") })
+				changed := replaceOnce(t, strings.ReplaceAll(conf, "tier: gold", "class: gold"), `managed: "yes"`, `late: "yes"`)
+				r.write("a.yaml", strings.ReplaceAll(maker, "tier: gold", "class: gold"))
+				r.write("b.yaml", changed)
+				r.reload()
+				<-time.After(time.Minute)
+				keepsValue(t, ns, "a", value)
+				if then == "taken back" {
+					r.write("b.yaml", conf)
+					r.reload()
+					waitGone(t, secretKind, ns, "a")
+					return
+				}
+				late.Off()
+				<-time.After(time.Hour)
+				keepsValue(t, ns, "a", value)
+				waitCondition(t, widgets, ns, "a", "Ready", "True")
+			}))
+		}
+	}
 }

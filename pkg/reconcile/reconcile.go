@@ -43,6 +43,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref operator.Ref) time.Durat
 	return l.run(ctx)
 }
 
+// leavingAgain is after how long an upstream is looked at again that is not selected any more, while a changed config is
+// about to take over.
+const leavingAgain = 10 * time.Second
+
 // run is Reconcile for an upstream for which this process acts.
 func (r *reconciliation) run(ctx context.Context) time.Duration {
 	defer r.StartActing(ctx)()
@@ -56,6 +60,8 @@ func (r *reconciliation) run(ctx context.Context) time.Duration {
 		return r.saveUnknown(ctx)
 	case r.Pipeline.OnlyDeletes:
 		return r.awaitDeletion(ctx)
+	case !r.Selected && r.Host.IsLeaving():
+		return leavingAgain
 	}
 	// Objects created for an upstream that is gone, and that the watch still shows, would be garbage collected and created
 	// again.

@@ -483,6 +483,9 @@ func (v *Survey) MayProceed(operator.Ref, guard.Counted, bool) bool { return tru
 // GuardWaits implements reconcile.Host.
 func (v *Survey) GuardWaits() bool { return false }
 
+// IsLeaving implements reconcile.Host.
+func (v *Survey) IsLeaving() bool { return false }
+
 // ReportShared implements reconcile.Host.
 func (v *Survey) ReportShared(string, string) {}
 
