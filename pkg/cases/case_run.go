@@ -147,7 +147,7 @@ func (host) MayProceed(operator.Ref, guard.Counted, bool) bool { return true }
 func (host) GuardWaits() bool { return false }
 
 // IsLeaving implements reconcile.Host.
-func (host) IsLeaving() bool { return false }
+func (host) IsLeaving() (leaving, soon bool) { return false, false }
 
 // ReportShared implements reconcile.Host.
 func (host) ReportShared(string, string) {}

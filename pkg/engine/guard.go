@@ -37,7 +37,7 @@ func (s *session) CountedByGuard(ref operator.Ref) bool { return s.gate.CountedB
 func (s *session) GuardWaits() bool { return s.generation.holds() }
 
 // IsLeaving implements reconcile.Host.
-func (s *session) IsLeaving() bool { return s.operator.isLeaving(s.generation) }
+func (s *session) IsLeaving() (leaving, soon bool) { return s.operator.isLeaving(s.generation) }
 
 // MayProceed implements reconcile.Host.
 func (s *session) MayProceed(ref operator.Ref, c guard.Counted, free bool) bool {

@@ -86,11 +86,15 @@ func (o *runner) offer(ctx context.Context, f *load.File) (start func()) {
 	return start
 }
 
-// isLeaving reports whether a changed config replaces g, or is about to.
-func (o *runner) isLeaving(g *generation) bool {
+// isLeaving reports whether a changed config replaces g, or will, and whether nothing keeps it from that.
+func (o *runner) isLeaving(g *generation) (leaving, soon bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.current != g || o.next != nil && !o.next.renewed
+	if o.current != g {
+		return true, true
+	}
+	leaving = o.next != nil && !o.next.renewed
+	return leaving, leaving && (o.next.condition.Reason == state.ReasonStarting || o.next.condition.Reason == state.ReasonSyncing)
 }
 
 // changes reports whether offer would start a config.

@@ -161,7 +161,7 @@ func TestRemovalOfTheUnselectedGoesOn(t *testing.T) {
 // cannot be active for a while. If the reload is taken back, what is not selected goes.
 func TestSelectorChangesWithItsLabel(t *testing.T) {
 	t.Parallel()
-	for _, by := range []string{"upstream", "namespace"} {
+	for _, by := range []string{"upstream", "namespace", "spec"} {
 		for _, then := range []string{"late", "taken back"} {
 			t.Run(by+", "+then, spaced(func(t *testing.T, ns, name string) {
 				maker := replaceOnce(t, gadgetsOf(ns, name+"-maker"), "apiVersion: v1\n    kind: ConfigMap", "apiVersion: test.example.com/v1\n    kind: Widget\n    ready: {observedGeneration: Optional}")
@@ -173,6 +173,11 @@ func TestSelectorChangesWithItsLabel(t *testing.T) {
 					maker = replaceOnce(t, maker, "      spec: {data: {of: one}}\n", "")
 					conf = replaceOnce(t, conf, "labelSelector", "namespaceSelector")
 				}
+				if by == "spec" {
+					maker = replaceOnce(t, maker, "        labels: {tier: gold}\n      spec: {data: {of: one}}", "      spec: {data: {tier: gold}}")
+					conf = replaceOnce(t, conf, ", labelSelector: {matchLabels: {tier: gold}}", "")
+					conf = replaceOnce(t, with(conf, "when: self.spec.data.?tier.orValue('') == 'gold' # tier: gold"), "stringData: {{ .spec.data | default (dict) }}", "stringData: {of: one}")
+				}
 				faults := testkit.NewFaults()
 				r := start(t, faults.Wrap(testkit.Config(t)), maker, conf).ready()
 				if by == "namespace" {
@@ -181,8 +186,10 @@ func TestSelectorChangesWithItsLabel(t *testing.T) {
 				testkit.Apply(t, ns, object("Gadget", "a", "{}"))
 				value := secretText(t, ns, "a", "password", anyText)
 				<-time.After(time.Minute)
-				late := faults.Answer(503, func(q *http.Request) bool { return strings.Contains(q.URL.RawQuery, "class%3Dgold") || strings.Contains(q.URL.RawQuery, name+".example.com%2Flate") })
-				changed := replaceOnce(t, strings.ReplaceAll(conf, "tier: gold", "class: gold"), `managed: "yes"`, `late: "yes"`)
+				late := faults.Answer(503, func(q *http.Request) bool {
+					return strings.Contains(q.URL.RawQuery, "class%3Dgold") || strings.Contains(q.URL.RawQuery, name+".example.com%2Flate")
+				})
+				changed := replaceOnce(t, strings.NewReplacer("tier: gold", "class: gold", "data.?tier", "data.?class").Replace(conf), `managed: "yes"`, `late: "yes"`)
 				r.write("a.yaml", strings.ReplaceAll(maker, "tier: gold", "class: gold"))
 				r.write("b.yaml", changed)
 				r.reload()

@@ -43,10 +43,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref operator.Ref) time.Durat
 	return l.run(ctx)
 }
 
-// leavingAgain is after how long an upstream is looked at again that is not selected any more, while a changed config is
-// about to take over.
-const leavingAgain = 10 * time.Second
-
 // run is Reconcile for an upstream for which this process acts.
 func (r *reconciliation) run(ctx context.Context) time.Duration {
 	defer r.StartActing(ctx)()
@@ -60,8 +56,6 @@ func (r *reconciliation) run(ctx context.Context) time.Duration {
 		return r.saveUnknown(ctx)
 	case r.Pipeline.OnlyDeletes:
 		return r.awaitDeletion(ctx)
-	case !r.Selected && r.Host.IsLeaving():
-		return leavingAgain
 	}
 	// Objects created for an upstream that is gone, and that the watch still shows, would be garbage collected and created
 	// again.
@@ -74,8 +68,13 @@ func (r *reconciliation) run(ctx context.Context) time.Duration {
 		var in operator.Input
 		in, decision = r.Decide(func() operator.Input { return r.GatherAll(ctx) })
 		r.Notify(func(o attempt.Observer) { o.Decided(in, decision) })
-		if round == 0 && r.heldByGuard(ctx, decision) && !r.Pipeline.Paused(r.Upstream) { // which does nothing, and says so
-			return r.hold(ctx)
+		if round == 0 {
+			if after := r.awaitConfig(decision); after > 0 {
+				return after
+			}
+			if r.heldByGuard(ctx, decision) && !r.Pipeline.Paused(r.Upstream) { // which does nothing, and says so
+				return r.hold(ctx)
+			}
 		}
 		if !decision.Pending() {
 			break

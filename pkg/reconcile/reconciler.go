@@ -74,8 +74,9 @@ type Host interface {
 	MayProceed(ref operator.Ref, c guard.Counted, free bool) bool
 	// GuardWaits reports whether what guard holds is counted and waits for a confirmation.
 	GuardWaits() bool
-	// IsLeaving reports whether a changed config is about to take over, which may select what is not selected any more.
-	IsLeaving() bool
+	// IsLeaving reports whether a changed config is loaded that will take over, and whether it does so soon: nothing keeps
+	// it from that.
+	IsLeaving() (leaving, soon bool)
 	// ReportShared reports that another process uses the same conventions, with an upstream of that process.
 	ReportShared(note, upstream string)
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/corollary-dev/corollary/pkg/guard"
+	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
@@ -71,3 +73,24 @@ func (h *pendingRefs) list(include func(isPending bool) bool) []operator.Ref {
 	slices.SortFunc(list, operator.Ref.Compare)
 	return list
 }
+
+// Enqueue implements reconcile.Host.
+func (v *Survey) Enqueue(ref operator.Ref) { v.pending.Add(informers.PriorityNow, 0, ref) }
+
+// RecheckKinds implements reconcile.Host: a survey keeps the kinds that it began with.
+func (v *Survey) RecheckKinds() {}
+
+// CountedByGuard implements reconcile.Host: a survey holds nothing.
+func (v *Survey) CountedByGuard(operator.Ref) bool { return false }
+
+// MayProceed implements reconcile.Host.
+func (v *Survey) MayProceed(operator.Ref, guard.Counted, bool) bool { return true }
+
+// GuardWaits implements reconcile.Host.
+func (v *Survey) GuardWaits() bool { return false }
+
+// IsLeaving implements reconcile.Host.
+func (v *Survey) IsLeaving() (leaving, soon bool) { return false, false }
+
+// ReportShared implements reconcile.Host.
+func (v *Survey) ReportShared(string, string) {}

@@ -17,7 +17,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
-	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/informers/connections"
 	"github.com/corollary-dev/corollary/pkg/kinds/discovered"
@@ -467,27 +466,6 @@ func (v *Survey) dryClient() *apply.Client {
 	objects := v.surveyor.connections.Objects(connections.Identity{})
 	return apply.New(objects, v.reconciler.Pipeline.Config.Conventions.FieldManager, apply.WithDryRun())
 }
-
-// Enqueue implements reconcile.Host.
-func (v *Survey) Enqueue(ref operator.Ref) { v.pending.Add(informers.PriorityNow, 0, ref) }
-
-// RecheckKinds implements reconcile.Host: a survey keeps the kinds that it began with.
-func (v *Survey) RecheckKinds() {}
-
-// CountedByGuard implements reconcile.Host: a survey holds nothing.
-func (v *Survey) CountedByGuard(operator.Ref) bool { return false }
-
-// MayProceed implements reconcile.Host.
-func (v *Survey) MayProceed(operator.Ref, guard.Counted, bool) bool { return true }
-
-// GuardWaits implements reconcile.Host.
-func (v *Survey) GuardWaits() bool { return false }
-
-// IsLeaving implements reconcile.Host.
-func (v *Survey) IsLeaving() bool { return false }
-
-// ReportShared implements reconcile.Host.
-func (v *Survey) ReportShared(string, string) {}
 
 // silentRecorder sends no events.
 type silentRecorder struct{}
