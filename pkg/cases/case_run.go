@@ -146,8 +146,8 @@ func (host) MayProceed(operator.Ref, guard.Counted, bool) bool { return true }
 // GuardWaits implements reconcile.Host.
 func (host) GuardWaits() bool { return false }
 
-// IsLeaving implements reconcile.Host.
-func (host) IsLeaving() (leaving, soon bool) { return false, false }
+// DeletesLater implements reconcile.Host.
+func (host) DeletesLater(operator.Ref, bool) time.Duration { return 0 }
 
 // ReportShared implements reconcile.Host.
 func (host) ReportShared(string, string) {}

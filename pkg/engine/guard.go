@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/engine/state"
@@ -36,8 +38,26 @@ func (s *session) CountedByGuard(ref operator.Ref) bool { return s.gate.CountedB
 // GuardWaits implements reconcile.Host.
 func (s *session) GuardWaits() bool { return s.generation.holds() }
 
-// IsLeaving implements reconcile.Host.
-func (s *session) IsLeaving() (leaving, soon bool) { return s.operator.isLeaving(s.generation) }
+// DeletesLater implements reconcile.Host. Another config of this process may have changed the upstream for a config that
+// is about to take over, so that the old one cannot know what is wanted. If something keeps the new one from running,
+// only an upstream that is not selected, or is applied by another operator of this process, waits for that.
+func (s *session) DeletesLater(ref operator.Ref, selected bool) time.Duration {
+	const soonAgain, again = time.Second, 10 * time.Second
+	switch leaving, soon := s.operator.isLeaving(s.generation); {
+	case soon:
+		return soonAgain
+	case leaving && (!selected || s.isMadeHere(ref)):
+		return again
+	}
+	return 0
+}
+
+// isMadeHere reports whether another operator of this process applies an upstream.
+func (s *session) isMadeHere(ref operator.Ref) bool {
+	return slices.ContainsFunc(s.engine.all(), func(o *runner) bool {
+		return o != s.operator && s.cache.HasApplied(ref, o.currentFile().Conventions.FieldManager)
+	})
+}
 
 // MayProceed implements reconcile.Host.
 func (s *session) MayProceed(ref operator.Ref, c guard.Counted, free bool) bool {

@@ -162,7 +162,7 @@ func TestRemovalOfTheUnselectedGoesOn(t *testing.T) {
 func TestSelectorChangesWithItsLabel(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"upstream", "namespace", "spec"} {
-		for _, then := range []string{"late", "taken back"} {
+		for _, then := range []string{"late", "taken back", "guard waits"} {
 			t.Run(by+", "+then, spaced(func(t *testing.T, ns, name string) {
 				maker := replaceOnce(t, gadgetsOf(ns, name+"-maker"), "apiVersion: v1\n    kind: ConfigMap", "apiVersion: test.example.com/v1\n    kind: Widget\n    ready: {observedGeneration: Optional}")
 				maker = replaceOnce(t, maker, "      data: {{ .spec.data }}", "        labels: {tier: gold}\n      spec: {data: {of: one}}")
@@ -187,10 +187,16 @@ func TestSelectorChangesWithItsLabel(t *testing.T) {
 				value := secretText(t, ns, "a", "password", anyText)
 				<-time.After(time.Minute)
 				late := faults.Answer(503, func(q *http.Request) bool {
+					if then == "guard waits" { // since the other config has not changed anything yet
+						return q.Method == http.MethodPatch && q.URL.Query().Get("fieldManager") == name+"-maker"
+					}
 					return strings.Contains(q.URL.RawQuery, "class%3Dgold") || strings.Contains(q.URL.RawQuery, name+".example.com%2Flate")
 				})
 				changed := replaceOnce(t, strings.NewReplacer("tier: gold", "class: gold", "data.?tier", "data.?class").Replace(conf), `managed: "yes"`, `late: "yes"`)
 				r.write("a.yaml", strings.ReplaceAll(maker, "tier: gold", "class: gold"))
+				if then == "guard waits" {
+					changed += "guard: {minimum: 0, maxDeleted: 0%}\n"
+				}
 				r.write("b.yaml", changed)
 				r.reload()
 				<-time.After(time.Minute)

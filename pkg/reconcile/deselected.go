@@ -120,21 +120,12 @@ func (r *Reconciler) reportDropped(ctx context.Context, ref operator.Ref) error 
 	return nil
 }
 
-// awaitConfig is after how long a decision is made again that deletes something while a changed config is loaded which
-// does not run yet; zero: it is carried out. Another config of this process may have changed the upstream for the new
-// one, so that the old one cannot know what is wanted. If something keeps the new one from running, only an upstream
-// that is not selected waits for that.
+// awaitConfig is after how long a decision is made again that deletes something while it waits for a changed config;
+// zero: it is carried out.
 func (r *reconciliation) awaitConfig(d operator.Decision) time.Duration {
-	const soonAgain, again = time.Second, 10 * time.Second
 	deletes := func(o operator.Outcome) bool { return o.Action == operator.ActionDelete }
 	if !slices.ContainsFunc(d.Leftovers, deletes) && !slices.ContainsFunc(d.Outcomes, deletes) {
 		return 0
 	}
-	switch leaving, soon := r.Host.IsLeaving(); {
-	case soon:
-		return soonAgain
-	case leaving && !r.Selected:
-		return again
-	}
-	return 0
+	return r.Host.DeletesLater(r.Ref, r.Selected)
 }

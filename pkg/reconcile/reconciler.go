@@ -74,9 +74,9 @@ type Host interface {
 	MayProceed(ref operator.Ref, c guard.Counted, free bool) bool
 	// GuardWaits reports whether what guard holds is counted and waits for a confirmation.
 	GuardWaits() bool
-	// IsLeaving reports whether a changed config is loaded that will take over, and whether it does so soon: nothing keeps
-	// it from that.
-	IsLeaving() (leaving, soon bool)
+	// DeletesLater is after how long an upstream is looked at again before anything of it is deleted: a changed config may
+	// be about to take over. Zero: there is nothing to wait for.
+	DeletesLater(ref operator.Ref, selected bool) time.Duration
 	// ReportShared reports that another process uses the same conventions, with an upstream of that process.
 	ReportShared(note, upstream string)
 }

@@ -89,8 +89,8 @@ func (v *Survey) MayProceed(operator.Ref, guard.Counted, bool) bool { return tru
 // GuardWaits implements reconcile.Host.
 func (v *Survey) GuardWaits() bool { return false }
 
-// IsLeaving implements reconcile.Host.
-func (v *Survey) IsLeaving() (leaving, soon bool) { return false, false }
+// DeletesLater implements reconcile.Host.
+func (v *Survey) DeletesLater(operator.Ref, bool) time.Duration { return 0 }
 
 // ReportShared implements reconcile.Host.
 func (v *Survey) ReportShared(string, string) {}
