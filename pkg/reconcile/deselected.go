@@ -19,7 +19,8 @@ import (
 )
 
 // isLeftOver reports whether an upstream that is not selected keeps its downstreams: it is paused, its status says so
-// already, or it was not seen leaving, and its status does not say that they are being removed, or said so of others, before one of them was made.
+// already, or it was not seen leaving, and its status does not say that they are being removed, or said so of others,
+// before one of them was made.
 func (r *reconciliation) isLeftOver() bool {
 	switch {
 	case r.Upstream.GetDeletionTimestamp() != nil:

@@ -45,8 +45,8 @@ func Held(
 	}
 	before := s.Recorded(upstream)
 	report := Report{draft: &draft{summary: summary, before: before,
-		recorded: keepForgotten(s, before, upstream, unrecorded, func(r status.Recorded) string { return r.State }), now: now, frozen: frozen,
-		fields: currentValues(s.StatusFields, upstream)}}
+		recorded: keepForgotten(s, before, upstream, unrecorded, func(r status.Recorded) string { return r.State }),
+		now:      now, frozen: frozen, fields: currentValues(s.StatusFields, upstream)}}
 	fill(s, &report, upstream, RefusedFields{})
 	return report
 }
