@@ -38,9 +38,9 @@ func (s *session) CountedByGuard(ref operator.Ref) bool { return s.gate.CountedB
 // GuardWaits implements reconcile.Host.
 func (s *session) GuardWaits() bool { return s.generation.holds() }
 
-// DeletesLater implements reconcile.Host. Another config of this process may have changed the upstream for a config that
-// is about to take over, so that the old one cannot know what is wanted. If something keeps the new one from running,
-// only an upstream that is not selected, or is applied by another operator of this process, waits for that.
+// DeletesLater implements reconcile.Host. Another config of this process may have changed the upstream for a config
+// that is about to take over, so that the old one cannot know what is wanted. If something keeps the new one from
+// running, only an upstream that is not selected, or is applied by another operator of this process, waits for that.
 func (s *session) DeletesLater(ref operator.Ref, selected bool) time.Duration {
 	const soonAgain, again = time.Second, 10 * time.Second
 	switch leaving, soon := s.operator.isLeaving(s.generation); {

@@ -93,8 +93,11 @@ func (o *runner) isLeaving(g *generation) (leaving, soon bool) {
 	if o.current != g {
 		return true, true
 	}
-	leaving = o.next != nil && !o.next.renewed
-	return leaving, leaving && (o.next.condition.Reason == state.ReasonStarting || o.next.condition.Reason == state.ReasonSyncing)
+	if o.next == nil || o.next.renewed {
+		return false, false
+	}
+	reason := o.next.condition.Reason
+	return true, reason == state.ReasonStarting || reason == state.ReasonSyncing
 }
 
 // changes reports whether offer would start a config.

@@ -267,21 +267,7 @@ func hold(c *contents, in operator.Input, holder *operator.Outcome, outcomes, le
 		holder.Action, holder.GoesLater = operator.ActionNone, true
 		holder.Message = fmt.Sprintf("it stays until %s, which is %s, %s", name, c.is, until)
 	}
-	before := allBefore(c.Settings, holder.Downstream)
-	first := ""
-	for i := range left {
-		o := &left[i]
-		goesBefore := o.GoesLater && slices.Contains(before, o.Downstream)
-		d := c.Downstreams[o.Downstream]
-		isCustom := !kinds.IsBuiltin(d.GVK().GroupKind()) && !d.OwnsFields()
-		if (isCustom || mustStay(*o)) && !goesBefore && has(c, o.Downstream, o.Target) {
-			first = cmp.Or(first, named(c.Settings, o.Downstream, o.Target))
-			if o.State == operator.StateDelete && !o.GoesLater && !o.Live.Deleting {
-				o.Action = operator.ActionDelete // the garbage collector would begin after the upstream, which now waits for it
-			}
-		}
-	}
-	if first != "" {
+	if first := goesFirst(c, holder, left); first != "" {
 		wait(first, "is gone")
 		return
 	}
@@ -295,6 +281,25 @@ func hold(c *contents, in operator.Input, holder *operator.Outcome, outcomes, le
 			holder.RequeueAfter = othersAgain
 		}
 	}
+}
+
+// goesFirst names one of the contents for which a holder that is to be deleted waits; empty for none. Those are deleted
+// also if they have an owner reference: the garbage collector would begin after the upstream, which waits for the holder.
+func goesFirst(c *contents, holder *operator.Outcome, left []operator.Outcome) (first string) {
+	before := allBefore(c.Settings, holder.Downstream)
+	for i := range left {
+		o, d := &left[i], c.Downstreams[left[i].Downstream]
+		goesBefore := o.GoesLater && slices.Contains(before, o.Downstream)
+		isCustom := !kinds.IsBuiltin(d.GVK().GroupKind()) && !d.OwnsFields()
+		if !isCustom && !mustStay(*o) || goesBefore || !has(c, o.Downstream, o.Target) {
+			continue
+		}
+		first = cmp.Or(first, named(c.Settings, o.Downstream, o.Target))
+		if o.State == operator.StateDelete && !o.GoesLater && !o.Live.Deleting {
+			o.Action = operator.ActionDelete
+		}
+	}
+	return first
 }
 
 // mustStay reports whether an object that was to go stays for now.

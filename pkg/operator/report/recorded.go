@@ -168,8 +168,8 @@ func keepForgotten(s *operator.Settings, recorded []status.Recorded, upstream *u
 	return all
 }
 
-// heldBy returns the state of an object without generated values as yet that may be the successor of what the config has
-// just forgotten: until it has its own, a loss of those of the other one can be reported.
+// heldBy returns the state of an object without generated values as yet that may be the successor of what the config
+// has just forgotten: until it has its own, a loss of those of the other one can be reported.
 func heldBy(s *operator.Settings, upstream *unstructured.Unstructured, w *operator.Desired, results []operator.Result,
 ) func(r status.Recorded) string {
 	return func(r status.Recorded) string {
