@@ -284,7 +284,8 @@ func hold(c *contents, in operator.Input, holder *operator.Outcome, outcomes, le
 }
 
 // goesFirst names one of the contents for which a holder that is to be deleted waits; empty for none. Those are deleted
-// also if they have an owner reference: the garbage collector would begin after the upstream, which waits for the holder.
+// also if they have an owner reference: the garbage collector would begin after the upstream, which waits for the
+// holder.
 func goesFirst(c *contents, holder *operator.Outcome, left []operator.Outcome) (first string) {
 	before := allBefore(c.Settings, holder.Downstream)
 	for i := range left {
