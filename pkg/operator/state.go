@@ -127,7 +127,9 @@ func (s State) IsLeftAlone() bool { return s.traits().isLeftAlone }
 
 // NeedsPerson reports whether nothing goes on before a person acts: Ready is False and Stalled True, and an event and a
 // line of the log say so once.
-func (s State) NeedsPerson() bool { return s.traits().needsPerson }
+func (s State) NeedsPerson() bool {
+	return s.traits().needsPerson
+}
 
 // Action is the one request (or pair of requests) that an Outcome asks for.
 type Action string

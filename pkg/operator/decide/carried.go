@@ -256,8 +256,8 @@ func strayOf(d *operator.Downstream, in operator.Input, o operator.Outcome) *dri
 	return nil
 }
 
-// withoutItems are the predecessors of an object whose downstream has no items. If it had
-// several, none of them is.
+// withoutItems are the predecessors of an object whose downstream has no items. If it had several,
+// none of them is.
 func withoutItems(sources, others []*drift.Live) ([]*drift.Live, []*drift.Live) {
 	hasItem := func(live *drift.Live) bool { return generated.ItemIn(live.Hash) != "" }
 	plain := slices.DeleteFunc(slices.Clone(sources), hasItem)
