@@ -42,12 +42,12 @@ func (s *session) GuardWaits() bool { return s.generation.holds() }
 // that is about to take over, so that the old one cannot know what is wanted. If something keeps the new one from
 // running, only an upstream that is not selected, or is applied by another operator of this process, waits for that.
 func (s *session) DeletesLater(ref operator.Ref, selected bool) time.Duration {
-	const soonAgain, again = time.Second, 10 * time.Second
+	const soonAgain = time.Second
 	switch leaving, soon := s.operator.isLeaving(s.generation); {
 	case soon:
 		return soonAgain
 	case leaving && (!selected || s.isMadeHere(ref)):
-		return again
+		return time.Duration(s.pipeline.Config.Retry.MaxDelay) // each look reads one that is not selected
 	}
 	return 0
 }
