@@ -174,6 +174,10 @@ func loadExample(example string, v variant) ([]*load.File, config.Errors) {
 			set = append(set, fmt.Sprintf("%s:.%s=%s", f.Metadata.Name, key, value))
 		}
 	}
+	if example == "tiers" {
+		set = append(set, fmt.Sprintf(`space:.helpers='{{ define "tier" }}t%d{{ end }}'`, v.template),
+			fmt.Sprintf("store:.watch.labelSelector={matchLabels: {tier: t%d}}", v.template))
+	}
 	switch name := files[0].Metadata.Name; {
 	case v.broken == 2:
 		set = append(set, name+":.validate=[{rule: self.spec.size >, message: broken}]")

@@ -38,6 +38,8 @@ var mutants = []mutant{
 		"; user != \"\" {", "; user != \"\" && false {"},
 	{"what was released counts as gone", "pkg/reconcile/attempt/note.go",
 		"		n.Memory.NoteReleased(n.Downstream, n.Answer, n.Began)", "		n.Memory.NoteGone(n.UID, n.Began)"},
+	{"a session deletes although its config is about to be replaced", "pkg/reconcile/deselected.go",
+		"	return r.Host.DeletesLater(r.Ref, r.Selected)", "	return 0"},
 	{"a leader writes after the renew deadline", "pkg/leadership/tenure.go",
 		"return t.renewals > 0 && (t.ended != nil || ", "return false && (t.ended != nil || "},
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Faults of a request.
@@ -92,6 +93,7 @@ func (p *process) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	p.checkLeader(request, what)
 	p.checkRemoval(request, what)
+	p.checkTier(request, what)
 	p.checkOrder(request, what)
 	had := w.passwords(request)
 	response, err := w.cluster.RoundTrip(request)
@@ -215,6 +217,19 @@ func (p *process) checkRemoval(request *http.Request, what string) {
 	for _, u := range w.list(ctx, c.Upstream.GVK) {
 		if string(u.GetUID()) == uid && u.GetDeletionTimestamp() == nil && left[uid] < 2 {
 			w.problem("%s, and %s has no other object yet", what, key(u))
+		}
+	}
+}
+
+// checkTier checks that a Secret with a value is not deleted as long as the one that it belongs to stays.
+func (p *process) checkTier(request *http.Request, what string) {
+	w := p.world
+	if w.Setup.Example != "tiers" || request.Method != http.MethodDelete {
+		return
+	}
+	for _, u := range w.cluster.Objects(schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "stores"}) {
+		if u.GetDeletionTimestamp() == nil && request.URL.Path == "/api/v1/namespaces/default/secrets/"+u.GetName() {
+			w.problem("%s, and %s stays", what, key(u))
 		}
 	}
 }

@@ -76,6 +76,17 @@ func scheduleOf(seed uint64, setup Setup) Schedule {
 		}
 		s.Steps = append(s.Steps, step)
 	}
+	if setup.Example == "tiers" { // its config is what matters, and whoever takes the labels off deselects by hand
+		s.Steps = append([]Step{{Do: "apply", Value: 1}, {Do: "apply", Which: 1, Value: 2}}, s.Steps...)
+		for i := range s.Steps {
+			switch {
+			case s.Steps[i].Do == "strip labels":
+				s.Steps[i].Do = "annotate"
+			case i > 1 && r.IntN(3) == 0:
+				s.Steps[i].Do, s.Steps[i].Value = "reload", r.IntN(4)
+			}
+		}
+	}
 	return s
 }
 

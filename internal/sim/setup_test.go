@@ -56,6 +56,8 @@ var setups = map[string]Setup{
 	"listed":      {Listed: true},
 	"spaces":      {Example: "spaces"},
 	"spaces2":     {Example: "spaces", Replicas: 2},
+	"tiers":       {Example: "tiers"},
+	"tiers2":      {Example: "tiers", Replicas: 2},
 	"generated":   {Generated: true},
 }
 
