@@ -130,6 +130,39 @@ func TestNarrowedAgainWhileStandingBy(t *testing.T) {
 	}
 }
 
+// A standby that loads each config later than the leader sees upstreams leave which the leader selects by a newer one.
+func TestStandbyLagsBehindConfigs(t *testing.T) {
+	for order, reloads := range map[string][]string{"each": {"b", "c"}, "the last": {"c"}} {
+		t.Run(order, spaced(func(t *testing.T, ns, name string) {
+			conf := fill(widgetConfig, ns, name) + "guard: {maxDeleted: 100%}\n"
+			selecting := func(value string) string { return watched(conf, "labelSelector: {matchLabels: {served: "+value+"}}") }
+			label := func(value string) {
+				testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"served":"`+value+`"}}}`)
+			}
+			testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
+			label("a")
+			leader := start(t, testkit.Config(t), selecting("a")).ready()
+			elected := make(chan struct{})
+			standby := startWith(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) {
+				o.Elected, o.HadOtherLeader = elected, func() bool { return true }
+			}, selecting("a")).ready()
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			leader.reloadTo(selecting("b"))
+			<-time.After(time.Minute)
+			label("b")
+			<-time.After(time.Minute)
+			for _, value := range reloads {
+				standby.reloadTo(selecting(value))
+				<-time.After(time.Minute)
+			}
+			leader.halt() // before it has loaded the last one
+			close(elected)
+			<-time.After(10 * time.Minute)
+			mustExist(t, configMaps, ns, "a", "each config that it was selected by has been changed since")
+		}))
+	}
+}
+
 // A removal that a process has not finished goes on after a restart, also if the upstream was never ready.
 func TestRemovalOfTheUnselectedGoesOn(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {

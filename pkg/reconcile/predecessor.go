@@ -29,7 +29,9 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 // InheritLeaving takes over which upstreams an ended reconciler of the same operator saw leaving, and how they are
 // deleted.
 func (r *Reconciler) InheritLeaving(last *Reconciler) {
-	r.Deselected.Inherit(&last.Deselected, r.isLike(&last.Selection))
+	if r.Pipeline.SelectsLike(last.Pipeline.Renderer) {
+		r.Deselected.Inherit(&last.Deselected, last.Cache.UpstreamUID)
+	}
 	r.Cascades.Inherit(&last.Cascades)
 }
 
@@ -44,7 +46,8 @@ func (r *Reconciler) UseBaselinesOf(old *Reconciler) {
 // sawLeaving reports whether the session that works meanwhile saw an upstream leaving, as r will know from it, and its
 // guard has it wait: else it is done before r acts.
 func (p *predecessor) sawLeaving(r *Reconciler, ref operator.Ref, uid types.UID) bool {
-	return p.Reconciler != nil && p.Host.CountedByGuard(ref) && r.isLike(&p.Selection) && p.Deselected.Has(ref, uid)
+	return p.Reconciler != nil && p.Host.CountedByGuard(ref) && r.Pipeline.SelectsLike(p.Pipeline.Renderer) &&
+		p.Deselected.Has(ref, uid)
 }
 
 // predecessorBaseline is the baseline of the object of that uid in the session which works meanwhile; nil if it has

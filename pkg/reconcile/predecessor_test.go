@@ -16,7 +16,7 @@ func TestCascadesAreTakenOver(t *testing.T) {
 	before.Cascades.Note("b", []string{"orphan"})
 	after.Cascades.Note("b", []string{"foregroundDeletion"})
 	after.Cascades.Note("a", nil) // the garbage collector has removed its finalizer
-	after.InheritLeaving(&before)
+	after.Cascades.Inherit(&before.Cascades)
 	for uid, want := range map[types.UID]operator.Cascade{"a": operator.CascadeOrphan, "b": operator.CascadeForeground} {
 		if got := after.Cascades.Of(uid); got != want {
 			t.Errorf("%s: %q, want %q", uid, got, want)

@@ -128,12 +128,6 @@ type Selection struct {
 	ReportsLeftovers  bool // for a survey, which reports leftovers of upstreams that are not selected
 }
 
-// isLike reports whether two select namespaces, by the same labels.
-func (s *Selection) isLike(other *Selection) bool {
-	a, b := s.NamespaceSelector, other.NamespaceSelector
-	return a != nil && b != nil && a.String() == b.String()
-}
-
 // predecessor is the session that works while another one counts, with the downstreams that its own have become there.
 type predecessor struct {
 	*Reconciler

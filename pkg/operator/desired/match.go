@@ -42,7 +42,9 @@ func (r *Renderer) Match(obj *unstructured.Unstructured) MatchResult {
 // SelectsLike reports whether the watches of two pipelines show the same upstreams: with errors in the config some
 // conditions may be left out.
 func (r *Renderer) SelectsLike(other *Renderer) bool {
-	return reflect.DeepEqual(r.Config.Watch, other.Config.Watch) && len(r.MatchConditions) == len(other.MatchConditions)
+	a, b := r.Config.Watch, other.Config.Watch
+	a.Schema, a.Acknowledged, b.Schema, b.Acknowledged = nil, nil, nil, nil // they select nothing
+	return reflect.DeepEqual(a, b) && len(r.MatchConditions) == len(other.MatchConditions)
 }
 
 // SelectsLabels reports whether the config selects upstreams by their labels or their namespace's.

@@ -59,15 +59,15 @@ func (d *Deselected) ForgetThat(is func(uid types.UID) bool) {
 	d.upstreams.remove(func(_ operator.Ref, uid types.UID) bool { return is(uid) })
 }
 
-// Inherit takes over what another session saw; of namespaces only if it selected them by the same labels: what one
-// selector excludes another one may select, and an edit of the config deletes nothing. Neither session works.
-func (d *Deselected) Inherit(from *Deselected, sameNamespaces bool) {
+// Inherit takes over what another session saw that selects likewise: what one selector excludes another one may select,
+// and an edit of the config deletes nothing. Those that it shows again have come back. Neither session works.
+func (d *Deselected) Inherit(from *Deselected, shows func(operator.Ref) types.UID) {
 	for ref, uid := range from.upstreams.clone() {
-		d.Upstream(ref, uid)
+		if shows(ref) != uid {
+			d.Upstream(ref, uid)
+		}
 	}
 	for name := range from.namespaces.clone() {
-		if sameNamespaces {
-			d.namespaces.add(name)
-		}
+		d.namespaces.add(name)
 	}
 }
