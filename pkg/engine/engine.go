@@ -73,6 +73,7 @@ type Engine struct {
 	recorder    func(name string) events.EventRecorder
 	// renderSlots limit how many expensive upstreams of all operators are rendered at once.
 	renderSlots chan struct{}
+	recreations *attempt.Turn
 	absences    *discovered.Absences
 	shards      *loading.Loader // nil without shards
 
@@ -106,7 +107,7 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*load.File, o Options) (
 	e := &Engine{
 		options: o, connections: c, activations: fence.NewActivations(cfg), cluster: cluster,
 		absences: discovered.NewAbsences(cluster, o.DiscoveryInterval), informers: informers.NewFactory(c),
-		renderSlots: attempt.NewRenderSlots(), operators: map[string]*runner{}, started: make(chan struct{}),
+		renderSlots: attempt.NewRenderSlots(), recreations: attempt.NewTurn(), operators: map[string]*runner{}, started: make(chan struct{}),
 		reloading: make(chan struct{}, 1), elected: o.Elected,
 	}
 	if e.elected == nil {

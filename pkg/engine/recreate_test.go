@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -410,4 +413,64 @@ func TestNotRecreatedForADefault(t *testing.T) {
 			waitDownstream(t, ns, "a", "InSync")
 		}))
 	}
+}
+
+// Several Secrets are recreated where a quota has room for one more object: it counts what was deleted until its
+// controller has seen that.
+func TestRecreatedWithinAQuota(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := generatedConfig(t, ns, name, "updatePolicy: Recreate") + "guard: {maxDeleted: 100%}\n"
+		typed := func(text string) string {
+			return strings.Replace(conf, "      stringData:", "      type: "+text+"\n      stringData:", 1)
+		}
+		var room atomic.Int64
+		room.Store(4)
+		limited := intercepted(testkit.Config(t), func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+			var creates bool
+			if strings.Contains(r.URL.Path, "/secrets") && r.Method != http.MethodGet && r.Method != http.MethodDelete {
+				_, err := testkit.Dynamic(t).Resource(secretKind).Namespace(ns).Get(r.Context(), path.Base(r.URL.Path), metav1.GetOptions{})
+				creates = err != nil
+			}
+			switch {
+			case !creates:
+			case room.Load() == 0:
+				return reply(r, http.StatusForbidden, []byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403,
+					"reason": "Forbidden", "message": "exceeded quota"}`)), nil
+			case r.URL.Query().Get("dryRun") == "":
+				room.Add(-1)
+			}
+			<-time.After(20 * time.Millisecond)
+			return next.RoundTrip(r)
+		})
+		r := start(t, limited, typed("Opaque")).ready()
+		ups := []string{"a", "b", "c"}
+		values := map[string]string{}
+		for _, up := range ups {
+			applyKey(t, ns, up, "value")
+			values[up], _ = generatedOf(t, ns, up)
+		}
+		r.reloadTo(typed("example.com/other"))
+		<-time.After(time.Minute)
+		recreated := 0
+		for _, up := range ups {
+			u := testkit.Get(t, secretKind, ns, up) // it fails if there is none
+			if have, _ := generatedOf(t, ns, up); have != values[up] {
+				t.Errorf("%s has another value", up)
+			}
+			if kind, _, _ := unstructured.NestedString(u.Object, "type"); kind == "example.com/other" {
+				recreated++
+			}
+		}
+		if recreated != 1 {
+			t.Errorf("%d were recreated, and there was room for one", recreated)
+		}
+		room.Store(2) // the quota's controller has counted again
+		<-time.After(10 * time.Minute)
+		for _, up := range ups {
+			waitThat(t, secretKind, ns, up, func(u *obj) bool { return u.Object["type"] == "example.com/other" })
+			if have, _ := generatedOf(t, ns, up); have != values[up] {
+				t.Errorf("%s has another value", up)
+			}
+		}
+	})
 }

@@ -60,8 +60,9 @@ func newSession(g *generation, p *compile.Pipeline) *session {
 	s.reconciler = &reconcile.Reconciler{
 		Operator: events.Operator{Name: g.operator.name, Log: g.operator.log, Recorder: g.engine.recorderOf(g)}, Pipeline: p,
 		Cache: s.cache, Kinds: g.engine.absences, Host: s,
-		Client:   apply.New(g.engine.connectionsOf(g).Objects(g.acting), p.Config.Conventions.FieldManager, observe),
-		Slots:    attempt.Slots{RenderSlots: g.engine.renderSlots, SlotWait: g.engine.options.DrainTimeout},
+		Client: apply.New(g.engine.connectionsOf(g).Objects(g.acting), p.Config.Conventions.FieldManager, observe),
+		Slots: attempt.Slots{RenderSlots: g.engine.renderSlots, SlotWait: g.engine.options.DrainTimeout,
+			Recreations: g.engine.recreations},
 		Counting: func() bool { return s.pool.Is(work.Counting) },
 	}
 	s.shards = g.engine.shards.ShardsOf(loading.Session{

@@ -40,6 +40,9 @@ type Actor struct {
 	// object with such labels to this process.
 	IsSharded  bool
 	LacksShard func(labels map[string]string) bool
+	// TakeTurn waits until this process may recreate another object. isFresh is true if it has recreated none since it was
+	// decided.
+	TakeTurn func(ctx context.Context) (isFresh bool, err error)
 }
 
 // action is the action of one object while it is carried out.

@@ -45,9 +45,16 @@ func (x *action) mayRecreate() bool {
 
 // confirmImmutable reports whether an object may be deleted to be recreated now. Rights, quotas and policies may have
 // changed since an earlier reconciliation proved it, so then it is proved again. False without an error: it is decided
-// on again.
+// on again. From here to the creation, no other object of this process is recreated.
 func (x *action) confirmImmutable(ctx context.Context) (bool, error) {
-	if x.known.IsProvedAt(x.In.Now) {
+	isFresh := x.Client.Dry()
+	if !isFresh {
+		var err error
+		if isFresh, err = x.TakeTurn(ctx); err != nil {
+			return false, err
+		}
+	}
+	if isFresh && x.known.IsProvedAt(x.In.Now) {
 		return true, nil
 	}
 	x.Immutable = new(false)

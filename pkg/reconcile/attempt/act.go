@@ -86,7 +86,8 @@ func (r *Attempt) Actor(in operator.Input) *act.Actor {
 	return &act.Actor{Client: r.API, Log: r.Log, Settings: r.Pipeline.Settings, Ref: r.Ref, Upstream: r.Upstream,
 		In: in, Known: r.Memory.Object,
 		Document: func(k int, live *drift.Live) (map[string]any, error) { return r.DocumentOf(in.Desired, k, live) },
-		Cascade:  r.Cascade(), Propagation: r.propagation(), IsSharded: r.ShardOf != nil, LacksShard: r.lacksShard}
+		Cascade:  r.Cascade(), Propagation: r.propagation(), IsSharded: r.ShardOf != nil, LacksShard: r.lacksShard,
+		TakeTurn: func(ctx context.Context) (bool, error) { return r.takeTurn(ctx, in.Now) }}
 }
 
 // DocumentOf is the whole document to send for downstream i; live is nil at creation.

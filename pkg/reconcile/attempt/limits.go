@@ -1,7 +1,9 @@
 package attempt
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"time"
@@ -17,7 +19,19 @@ type Slots struct {
 	RenderSlots chan struct{} // nil: no limit
 	// SlotWait is how long one waits for a slot.
 	SlotWait time.Duration
+	// Recreations is whose turn it is to recreate an object; nil: no limit.
+	Recreations *Turn
 }
+
+// Turn lets one attempt of the process at a time recreate objects. Otherwise a dry run of each of several would
+// find that a quota has room for one more, and of those that are deleted then, only one could be created again.
+type Turn struct {
+	taken chan struct{}
+	ended time.Time // when the last one ended; guarded by taken
+}
+
+// NewTurn makes the turn of a process.
+func NewTurn() *Turn { return &Turn{taken: make(chan struct{}, 1)} }
 
 // NewRenderSlots makes the slots of a process: half its processors stay free for other upstreams.
 func NewRenderSlots() chan struct{} { return make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)) }
@@ -32,6 +46,24 @@ type slot struct {
 	hasSlot, begun bool
 	// NoSlot: the attempt found no render slot.
 	NoSlot bool
+	// hasTurn: it is its turn to recreate objects.
+	hasTurn bool
+}
+
+// takeTurn waits until the attempt may recreate objects, which it may until it ends. isFresh is true if no other one has
+// ended since began: what was asked of the API server since then still holds.
+func (s *slot) takeTurn(ctx context.Context, began time.Time) (isFresh bool, err error) {
+	t := s.slots.Recreations
+	if t == nil || s.hasTurn {
+		return true, nil
+	}
+	select {
+	case t.taken <- struct{}{}:
+		s.hasTurn = true
+		return began.After(t.ended), nil
+	case <-ctx.Done():
+		return false, fmt.Errorf("waiting until another object is recreated: %w", ctx.Err())
+	}
 }
 
 // acquire takes a slot, which the attempt keeps until it ends. It waits for one only after the attempt has begun.
@@ -58,8 +90,13 @@ func (s *slot) acquire(m *memory.Upstream) error {
 	return errNoSlot
 }
 
-// ReleaseSlot gives the slot back.
+// ReleaseSlot gives the slot and the turn back.
 func (s *slot) ReleaseSlot() {
+	if s.hasTurn {
+		s.slots.Recreations.ended = time.Now()
+		<-s.slots.Recreations.taken
+		s.hasTurn = false
+	}
 	if s.hasSlot {
 		<-s.slots.RenderSlots
 		s.hasSlot = false
