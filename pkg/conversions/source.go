@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -26,7 +27,7 @@ import (
 )
 
 // Source finds what run has to serve: conversions among the configs, for the kinds as the API server defines them now.
-// Its methods may not be called at the same time, except Take.
+// Its methods may not be called at the same time, except Take and Unconverted.
 type Source struct {
 	loaded atomic.Pointer[loadedConversions]
 	// Client gets no warnings of the API server.
@@ -34,6 +35,7 @@ type Source struct {
 	mapper meta.RESTMapper
 	// compiled is what came of each conversion, so that a proof is not repeated while nothing changes.
 	compiled map[schema.GroupKind]compiledConversion
+	seen     sync.Map // the sighting of each definition, by its name
 }
 
 type loadedConversions struct {
@@ -215,17 +217,22 @@ func WithoutWarnings(cfg *rest.Config) *rest.Config {
 
 // Writers are the field managers of the address in spec.conversion, sorted.
 func Writers(crd *apiextensionsv1.CustomResourceDefinition) (managers []string) {
-	url := fieldpath.MakePathOrDie("spec", "conversion", "webhook", "clientConfig", "url")
-	service := fieldpath.MakePathOrDie("spec", "conversion", "webhook", "clientConfig", "service", "name")
 	for _, entry := range crd.ManagedFields {
 		var set fieldpath.Set
 		if entry.FieldsV1 == nil || set.FromJSON(entry.FieldsV1.GetRawReader()) != nil {
 			continue
 		}
-		if (set.Has(url) || set.Has(service)) && !slices.Contains(managers, entry.Manager) {
+		if writesConversion(&set) && !slices.Contains(managers, entry.Manager) {
 			managers = append(managers, entry.Manager)
 		}
 	}
 	slices.Sort(managers)
 	return managers
+}
+
+// writesConversion reports whether the address in spec.conversion is among the fields of a manager.
+func writesConversion(set *fieldpath.Set) bool {
+	url := fieldpath.MakePathOrDie("spec", "conversion", "webhook", "clientConfig", "url")
+	service := fieldpath.MakePathOrDie("spec", "conversion", "webhook", "clientConfig", "service", "name")
+	return set.Has(url) || set.Has(service)
 }

@@ -54,6 +54,9 @@ type Options struct {
 	// Activation is the tenure of the activation that an operator follows: it acts during the tenure, and else only
 	// decides; nil: there is none. An operator with an error does nothing. By default no operator follows any.
 	Activation func(f *load.File) (*leadership.Tenure, error)
+	// Unconverted says why objects of a resource must not be read or written now; nil: they always may. An operator of
+	// which one of the kinds is not converted waits.
+	Unconverted informers.Unconverted
 	// Shards are those for which this process acts; nil: there are none, and it acts for every upstream.
 	Shards shards.Owned
 	// Board is where the processes that share shards add up what guard counts for an operator. Without it, guard counts
@@ -113,6 +116,7 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*load.File, o Options) (
 	if e.elected == nil {
 		e.elected = mgr.Elected()
 	}
+	e.informers.Unconverted = o.Unconverted
 	e.shards = loading.New(o.Shards, e.informers.Drop, e.startingOperators)
 	e.recorder = func(name string) events.EventRecorder {
 		return fence.Recorder{EventRecorder: mgr.GetEventRecorder(name)}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,6 +164,9 @@ func (g *generation) resolve(ctx context.Context) *compile.Pipeline {
 		}
 		p, reason, err := g.compile()
 		if err == nil {
+			reason, err = state.ReasonKindMissing, g.unconverted(ctx, p)
+		}
+		if err == nil {
 			g.logWarnings(p)
 			return p
 		}
@@ -176,6 +180,22 @@ func (g *generation) resolve(ctx context.Context) *compile.Pipeline {
 		}
 		work.Pause(ctx, wait)
 		g.forgetKinds()
+	}
+	return nil
+}
+
+// unconverted is why one of the kinds cannot be read yet; nil: all can.
+func (g *generation) unconverted(ctx context.Context, p *compile.Pipeline) error {
+	if g.engine.options.Unconverted == nil {
+		return nil
+	}
+	for _, k := range kindchecks.Of(p) {
+		if !k.IsCustom() || k.Missing != nil {
+			continue
+		}
+		if why, err := g.engine.options.Unconverted(ctx, k.GVR.GroupResource()); err != nil || why != "" {
+			return cmp.Or(err, errors.New(why))
+		}
 	}
 	return nil
 }
@@ -251,6 +271,8 @@ func (s *session) onWatchResult(key informers.Key, err error, endSession context
 	case s.generation.sourceRead(key, err):
 	case errors.Is(err, informers.ErrSetBack):
 		endSession(fmt.Errorf("watching %s: %w: listing everything again", key, err))
+	case errors.Is(err, informers.ErrUnconverted): // nothing may be written either
+		endSession(fmt.Errorf("watching %s: %w", key, err))
 	case errors.Is(err, informers.ErrLost): // the informer reports why
 	case errors.Is(err, informers.ErrCut):
 		if !s.kinds.WatchesCustom(key.GVR) {

@@ -56,6 +56,9 @@ func (k Key) withoutShards() Key {
 
 // Factory shares informers by Key and stops those without users.
 type Factory struct {
+	// Unconverted is asked before each list and watch; nil: nothing is converted.
+	Unconverted Unconverted
+
 	connections *connections.Connections
 	indexers    cache.Indexers
 
@@ -129,7 +132,8 @@ func (w *Factory) subscribeTo(key Key, filter *shardFilter, transform cache.Tran
 			}
 			example = nil // it is unstructured, or a *drift.Live
 		}
-		return w.prepare(key, shared, listWatch(client, key, shared, func() { w.abandon(key, shared) }), example, transform)
+		source := listWatch(w.resource(client, key), key, shared, func() { w.abandon(key, shared) })
+		return w.prepare(key, shared, cache.ToListWatcherWithWatchListSemantics(source, client), example, transform)
 	})
 }
 
@@ -188,12 +192,13 @@ func (w *Factory) prepare(
 // listWatch lists and watches what the key says, and notifies the users of every result. A watch that was interrupted
 // goes on only if the cluster was not restored to an older state meanwhile: it would wait for a version that is yet to
 // come, and show an outdated state until then.
-func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon func()) cache.ListerWatcher {
-	resource := client.Resource(key.GVR).Namespace(key.Namespace)
+func listWatch(
+	resource dynamic.ResourceInterface, key Key, shared *sharedWatch, abandon func(),
+) *cache.ListWatch {
 	var ends time.Time // the watch that was opened last does not end by itself before
 	failed := false
 	var narrowed atomic.Bool // the watch was ended for fewer shards
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector, o.FieldSelector = key.Selector, key.Fields
 			if o.ResourceVersion == "0" {
@@ -243,7 +248,7 @@ func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon f
 			}
 			return events, nil
 		},
-	}, client)
+	}
 }
 
 var (

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
-	"k8s.io/client-go/tools/cache"
 )
 
 // TestWatchIsCut: a watch that goes on before the time of the one before is over was cut, however little of that was
@@ -22,10 +21,7 @@ func TestWatchIsCut(t *testing.T) {
 		cut := false
 		shared := &sharedWatch{users: map[*subscription]struct{}{}}
 		shared.users[&subscription{onResult: func(_ Key, err error) { cut = cut || errors.Is(err, ErrCut) }}] = struct{}{}
-		watches, ok := listWatch(client, key, shared, func() {}).(cache.WatcherWithContext)
-		if !ok {
-			t.Fatal("it cannot watch")
-		}
+		watches := listWatch(client.Resource(key.GVR), key, shared, func() {})
 		for range 2 {
 			events, err := watches.WatchWithContext(t.Context(), metav1.ListOptions{TimeoutSeconds: &seconds, ResourceVersion: "1"})
 			if err != nil {

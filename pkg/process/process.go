@@ -62,7 +62,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	source.Take(o.First.Conversions, o.First.ConversionProblems)
 	files := append(engine.Startable(o.First.Files), engine.Deletable(o.First.Files)...)
-	e, err := engine.New(operators, mgr, files, part.engineOptions(o.Workers, o.Namespace, activations, o.Log))
+	options := part.engineOptions(o.Workers, o.Namespace, activations, o.Log)
+	options.Unconverted = source.Unconverted
+	e, err := engine.New(operators, mgr, files, options)
 	if err != nil {
 		return fmt.Errorf("preparing the operators: %w", err)
 	}
