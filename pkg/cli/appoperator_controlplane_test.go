@@ -31,6 +31,7 @@ func TestAppoperatorChangesItsVersion(t *testing.T) {
 	testkit.InstallCRDs(t, here("crd.yaml"))
 	certificate := filepath.Join(dir, "certificate.yaml")
 	expect(t, 0, "", "convert", "prove", "-c", configs, "--crds", crd, "--objects", "500", "-o", certificate)
+	testkit.Apply(t, ns, here("appoperator.yaml")) // stored in v1beta1, and to be read once it is converted
 	address := testkit.FreeAddress(t)
 	start(t, testkit.Config(t), "run", "-c", dir, "--webhook-url", "https://"+address, "--webhook-bind-address", address,
 		"--webhook-secret", ns+"/webhook", "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
@@ -56,7 +57,6 @@ func TestAppoperatorChangesItsVersion(t *testing.T) {
 			"terminationMessagePolicy:File]]", word), "spec", "template", "spec", "containers")
 	}
 
-	testkit.Apply(t, ns, here("appoperator.yaml"))
 	greets("welcome")
 	eventually(resource("v1"), "shop", "map[nodeSelector:map[disk:ssd]]", "spec", "scheduling")
 	uid := testkit.Get(t, deployments, ns, "shop").GetUID()

@@ -69,7 +69,7 @@ func (s *session) awaitConfig(live context.Context, end context.CancelCauseFunc)
 		if work.Pause(live, wait); live.Err() != nil {
 			return
 		}
-		for _, k := range kindchecks.Of(s.pipeline) {
+		for _, k := range s.pipeline.Kinds() {
 			s.engine.cluster.Invalidate(k.GVK)
 		}
 		if _, reason, err := s.generation.compile(); err == nil || reason == state.ReasonKindMissing {

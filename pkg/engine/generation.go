@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -164,7 +163,7 @@ func (g *generation) resolve(ctx context.Context) *compile.Pipeline {
 		}
 		p, reason, err := g.compile()
 		if err == nil {
-			reason, err = state.ReasonKindMissing, g.unconverted(ctx, p)
+			reason, err = state.ReasonKindMissing, g.engine.options.Unconverted.Any(ctx, p)
 		}
 		if err == nil {
 			g.logWarnings(p)
@@ -180,22 +179,6 @@ func (g *generation) resolve(ctx context.Context) *compile.Pipeline {
 		}
 		work.Pause(ctx, wait)
 		g.forgetKinds()
-	}
-	return nil
-}
-
-// unconverted is why one of the kinds cannot be read yet; nil: all can.
-func (g *generation) unconverted(ctx context.Context, p *compile.Pipeline) error {
-	if g.engine.options.Unconverted == nil {
-		return nil
-	}
-	for _, k := range kindchecks.Of(p) {
-		if !k.IsCustom() || k.Missing != nil {
-			continue
-		}
-		if why, err := g.engine.options.Unconverted(ctx, k.GVR.GroupResource()); err != nil || why != "" {
-			return cmp.Or(err, errors.New(why))
-		}
 	}
 	return nil
 }

@@ -1,12 +1,16 @@
 package engine_test
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -306,4 +310,42 @@ func TestSchemaIsUnavailable(t *testing.T) {
 		waitLate(t, other, name, "a", "value")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 	})
+}
+
+// While nothing converts the kind, it is neither read nor written: with objects that lack fields, a config would delete
+// what follows from these, and each write would drop them.
+func TestUnconvertedIsLeftAlone(t *testing.T) {
+	spaced(func(t *testing.T, ns, name string) {
+		s := newShifting(t, ns, name)
+		s.define("", "")
+		var why atomic.Value
+		why.Store("nothing converts it")
+		startWith(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) {
+			o.Unconverted = func(_ context.Context, r schema.GroupResource) (string, error) {
+				if r == s.gvr.GroupResource() {
+					return why.Load().(string), nil
+				}
+				return "", nil
+			}
+		}, s.config(""))
+		s.give("data: {key: first}")
+		waitMetric(t, 1, "corollary_operator_state", name, "reason", "KindMissing")
+		<-time.After(time.Hour)
+		if _, err := testkit.Dynamic(t).Resource(configMaps).Namespace(ns).Get(t.Context(), "a", metav1.GetOptions{}); err == nil {
+			t.Error("it was read")
+		}
+		why.Store("")
+		waitData(t, ns, "a", "key", "first")
+
+		why.Store("somebody has replaced the definition")
+		s.define("", "summary: {type: string}") // this ends the watches
+		s.give("data: {key: second}")
+		waitMetric(t, 1, "corollary_operator_state", name, "reason", "KindMissing")
+		<-time.After(time.Hour)
+		if have := testkit.Get(t, configMaps, ns, "a"); fmt.Sprint(have.Object["data"]) != "map[key:first]" {
+			t.Errorf("it was written: %v", have.Object["data"])
+		}
+		why.Store("")
+		waitData(t, ns, "a", "key", "second")
+	})(t)
 }

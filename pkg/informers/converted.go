@@ -1,6 +1,7 @@
 package informers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,11 +11,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
 // Unconverted says why objects of a resource must not be read or written now, since nothing converts them to the version
 // in which the config has them; empty if they may.
 type Unconverted func(ctx context.Context, r schema.GroupResource) (why string, err error)
+
+// Any returns an error if a kind of a config must not be read or written now.
+func (u Unconverted) Any(ctx context.Context, p *compile.Pipeline) error {
+	if u == nil {
+		return nil
+	}
+	for _, k := range p.Kinds() {
+		if !k.IsCustom() || k.Missing != nil {
+			continue
+		}
+		if why, err := u(ctx, k.GVR.GroupResource()); err != nil || why != "" {
+			return cmp.Or(err, errors.New(why))
+		}
+	}
+	return nil
+}
 
 // ErrUnconverted is a list or watch that was not begun, since objects would lack fields.
 var ErrUnconverted = errors.New("not converted")

@@ -47,7 +47,10 @@ type Options struct {
 	// when that changes, and with nil once the query succeeds again. Without it, the error ends the survey.
 	Follow     bool
 	SourceRead func(operator string, err error)
-	Log        logr.Logger
+	// Unconverted says why objects of a resource cannot be read as the config has them; nil: they can. Open returns that
+	// as its error.
+	Unconverted informers.Unconverted
+	Log         logr.Logger
 }
 
 // Progress is the progress of a survey.
@@ -128,6 +131,9 @@ func (s *Surveyor) Open(ctx context.Context, file *load.File) (*Survey, error) {
 func (s *Surveyor) open(ctx context.Context, file *load.File) (*Survey, error) {
 	p, err := s.compile(file)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.options.Unconverted.Any(ctx, p); err != nil {
 		return nil, err
 	}
 	observes := p.Observing()

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
+	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
@@ -72,7 +73,12 @@ func (o *planOptions) run(ctx context.Context, _ []string) error {
 	if err != nil {
 		return err
 	}
-	s, line, err := o.surveyor(cfg, survey.Options{Documents: true})
+	source, err := conversions.NewSource(cfg)
+	if err != nil {
+		return err
+	}
+	source.Take(o.configs.ConversionsBeside(files, o.streams))
+	s, line, err := o.surveyor(cfg, survey.Options{Documents: true, Unconverted: source.Unconverted})
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (c *Checks) Request() {
 
 // WatchesCustom reports whether a resource is one of the session's custom kinds.
 func (c *Checks) WatchesCustom(gvr schema.GroupVersionResource) bool {
-	for _, k := range Of(c.Pipeline) {
+	for _, k := range c.Pipeline.Kinds() {
 		if k.GVR == gvr {
 			return k.IsCustom()
 		}
@@ -109,7 +109,7 @@ func (c *Checks) check(live context.Context) {
 		case c.kindGone(live):
 			c.startOver()
 			return
-		case !c.schemasChanged(Of(c.Pipeline)) && !c.requirementsLost():
+		case !c.schemasChanged(c.Pipeline.Kinds()) && !c.requirementsLost():
 		case c.Pipeline.OnlyDeletes:
 			c.startOver()
 			return
@@ -153,7 +153,7 @@ func (c *Checks) isFound(k kinds.Kind) bool {
 // startOver compiles the config again: beside this session, or after its end if it does not work yet, or a changed
 // config waits for something.
 func (c *Checks) startOver() {
-	for _, k := range Of(c.Pipeline) {
+	for _, k := range c.Pipeline.Kinds() {
 		c.Cluster.Invalidate(k.GVK)
 	}
 	if c.Renew() {
@@ -165,7 +165,7 @@ func (c *Checks) startOver() {
 
 // missingKinds lists the kinds without which a pipeline was compiled.
 func missingKinds(p *compile.Pipeline) []kinds.Kind {
-	return slices.DeleteFunc(Of(p), func(k kinds.Kind) bool { return k.Missing == nil })
+	return slices.DeleteFunc(p.Kinds(), func(k kinds.Kind) bool { return k.Missing == nil })
 }
 
 // DescribeMissing says which kinds are missing; empty for none.
@@ -196,7 +196,7 @@ const notKnown = "not known"
 
 // kindGone reports whether the API server no longer serves a kind. That of the upstream is noticed by its watch.
 func (c *Checks) kindGone(live context.Context) bool {
-	return slices.ContainsFunc(Of(c.Pipeline), func(k kinds.Kind) bool {
+	return slices.ContainsFunc(c.Pipeline.Kinds(), func(k kinds.Kind) bool {
 		if k.Missing != nil || k.GVK == c.Pipeline.Upstream.GVK {
 			return false
 		}
@@ -209,7 +209,7 @@ func (c *Checks) kindGone(live context.Context) bool {
 // last good config would see values that the API server has dropped as removed by a user, and delete what follows from
 // them.
 func (c *Checks) misreads() bool {
-	if !c.schemasChanged(read(c.Pipeline)) {
+	if !c.schemasChanged(c.Pipeline.KindsRead()) {
 		return false
 	}
 	return c.Refused()
@@ -244,32 +244,6 @@ func (c *Checks) requirementsLost() bool {
 	}
 	list, err := compile.Requirements(c.File, compile.Options{Kinds: c.Cluster, Version: c.Version()})
 	return err == nil && slices.ContainsFunc(list, func(r compile.Requirement) bool { return r.Unmet != nil })
-}
-
-// read lists the kinds from whose objects all others follow.
-func read(p *compile.Pipeline) []kinds.Kind {
-	var list []kinds.Kind
-	if !p.HasRows() {
-		list = append(list, p.Upstream)
-	}
-	for _, s := range p.Inputs {
-		if !s.HasRows() {
-			list = append(list, s.Kind)
-		}
-	}
-	return list
-}
-
-// Of lists the kinds of a config.
-func Of(p *compile.Pipeline) []kinds.Kind {
-	list := read(p)
-	for _, d := range p.Downstreams {
-		list = append(list, d.Kind)
-	}
-	if p.Before != nil {
-		list = append(list, p.Before.Object.Kind)
-	}
-	return list
 }
 
 // Waits are the endless pauses between requests for kinds: they grow from an interval to five times that.

@@ -15,7 +15,7 @@ const (
 	// ReasonStarting: its kinds have not been looked up yet.
 	ReasonStarting Reason = "Starting"
 	// ReasonKindMissing: a kind is not served, or the API server cannot be asked about it. What needs the kind waits until
-	// it is served: everything, if it is the upstream's.
+	// it is served: everything, if it is the upstream's. Or its conversion is not published: everything waits.
 	ReasonKindMissing Reason = "KindMissing"
 	// ReasonUnavailable: the API server did not answer when asked for its kinds.
 	ReasonUnavailable Reason = "Unavailable"

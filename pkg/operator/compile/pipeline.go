@@ -7,6 +7,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 	"github.com/corollary-dev/corollary/pkg/operator/health"
@@ -111,4 +112,29 @@ func (p *Pipeline) isMadeFrom(d *downstream, k int) bool {
 		}
 	}
 	return false
+}
+
+// KindsRead are the kinds from whose objects all others follow.
+func (p *Pipeline) KindsRead() (list []kinds.Kind) {
+	if !p.HasRows() {
+		list = append(list, p.Upstream)
+	}
+	for _, s := range p.Inputs {
+		if !s.HasRows() {
+			list = append(list, s.Kind)
+		}
+	}
+	return list
+}
+
+// Kinds are the kinds of a config.
+func (p *Pipeline) Kinds() []kinds.Kind {
+	list := p.KindsRead()
+	for _, d := range p.Downstreams {
+		list = append(list, d.Kind)
+	}
+	if p.Before != nil {
+		list = append(list, p.Before.Object.Kind)
+	}
+	return list
 }
