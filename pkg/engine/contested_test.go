@@ -1,12 +1,16 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -275,4 +279,42 @@ func again(every time.Duration, do func()) (end func()) {
 		}
 	})
 	return sync.OnceFunc(func() { close(stop); done.Wait() })
+}
+
+// Admission changes the label that the watch selects by: nobody sees the object. That is said, and it is tried again as
+// seldom as anything.
+func TestHiddenByAdmission(t *testing.T) {
+	for policy, line := range map[string]string{"update": "", "created only": "updatePolicy: CreateOnly", "report": "drift: {policy: Report}"} {
+		t.Run(policy, spaced(func(t *testing.T, ns, name string) {
+			var writes atomic.Int64
+			var allows atomic.Bool
+			mutated := intercepted(testkit.Config(t), func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+				if strings.Contains(r.URL.Path, "/configmaps/") && r.Method == http.MethodPatch && !allows.Load() {
+					writes.Add(1)
+					body, err := io.ReadAll(r.Body)
+					if err != nil {
+						return nil, err
+					}
+					body = bytes.ReplaceAll(body, []byte(`/managed":"yes"`), []byte(`/managed":"no"`))
+					r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+				}
+				return next.RoundTrip(r)
+			})
+			start(t, mutated, with(fill(widgetConfig, ns, name), line)).ready()
+			testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
+			for range 60 {
+				<-time.After(time.Minute)
+				status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
+				if status != "False" || reason != "Contested" || !strings.Contains(message, "admission changes the labels") {
+					t.Fatalf("Ready is %s, %s: %s", status, reason, message)
+				}
+			}
+			if n := writes.Load(); n > 2*60*6+4 { // retry.maxDelay is 10 s
+				t.Errorf("%d writes in an hour", n)
+			}
+			allows.Store(true)
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			waitThat(t, configMaps, ns, "a", func(u *obj) bool { return u.GetLabels()[name+".example.com/managed"] == "yes" })
+		}))
+	}
 }

@@ -267,9 +267,9 @@ func inSync(s *subject) (operator.Outcome, bool) {
 	if live.Hash != s.desired.Hash || (!asReturned && (live.P != s.desired.Sum || live.Extra)) {
 		return operator.Outcome{}, false
 	}
-	if live.Unselected { // the label of its shard is the only one that is not part of P
+	if live.Unselected { // the label of its shard, which is not part of P, or one that admission changes
 		return operator.Outcome{State: operator.StateUpdate, Action: operator.ActionApply,
-			Message: fmt.Sprintf("%s has the label of another shard", s.desired.Target)}, true
+			Message: fmt.Sprintf("%s has other labels than the watch selects by", s.desired.Target)}, true
 	}
 	switch stale := s.facts.Verdict.Stale; {
 	case s.facts.Unverified:

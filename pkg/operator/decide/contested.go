@@ -17,7 +17,7 @@ func spaced(s *subject, o operator.Outcome) operator.Outcome {
 	case s.facts.Feedback != "":
 		message = fmt.Sprintf("each write to %s changes its desired state; writes are spaced out: %s",
 			target, s.facts.Feedback)
-	case o.Action == operator.ActionCreate:
+	case o.Action == operator.ActionCreate && s.facts.Verdict.Contenders == "":
 		message = fmt.Sprintf("another client keeps deleting or changing %s; it is recreated with growing delay", target)
 	case o.ReplacesPrevious:
 		message = o.Message + ", and another client keeps restoring them"

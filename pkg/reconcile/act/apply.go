@@ -79,6 +79,7 @@ func (x *action) applied(ctx context.Context, resp *unstructured.Unstructured, d
 		live = x.d.View.Live(resp)
 	}
 	x.Stored, x.Answer, x.Written, x.Applied = resp, live, x.want.Hash, &Applied{document: doc}
+	x.noteHidden(resp)
 	if live.Hash != x.want.Hash {
 		x.ChangedBy = new(fmt.Sprintf("admission changes %s, which holds the hash: exclude it from that webhook or policy",
 			x.Settings.HashKey()))
@@ -88,6 +89,16 @@ func (x *action) applied(ctx context.Context, resp *unstructured.Unstructured, d
 	}
 	x.needsVerification()
 	return nil
+}
+
+// noteHidden notes that what was written cannot be seen by a watch, since the API server has returned it with other
+// labels than were sent.
+func (x *action) noteHidden(resp *unstructured.Unstructured) {
+	if live := x.LiveOf(x.d, resp); live.Unselected && !live.Deleting {
+		x.Answer.Unselected, x.Hidden = true, true
+		x.ChangedBy = new("admission changes the labels that the watch selects by, so that it does not show the object: " +
+			"exclude them from that webhook or policy, or change conventions.labels")
+	}
 }
 
 // didApply says what an apply to an existing object was: a repair if others had changed the object, else an update;

@@ -51,6 +51,7 @@ func (x *action) resolveExisting(ctx context.Context, doc map[string]any) error 
 		case err == nil:
 			x.didApply(nil, resp)
 			x.Stored, x.Answer, x.Written = resp, x.LiveOf(x.d, resp), x.want.Hash
+			x.noteHidden(resp)
 			return nil
 		case !errors.Is(err, apply.ErrReplaced) && !errors.Is(err, apply.ErrGone) &&
 			apply.Classify(err).Reason != apply.ReasonRejected:

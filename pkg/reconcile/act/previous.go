@@ -106,6 +106,7 @@ func (x *action) mark(
 	}
 	if err == nil {
 		x.Stored, x.Answer, x.Written = resp, x.LiveOf(x.d, resp), hash
+		x.noteHidden(resp)
 	}
 	return err
 }

@@ -38,6 +38,8 @@ type Result struct {
 	Stay    []drift.CoOwnedField
 	// ValuesLost is true if the LostValues of the outcome are lost.
 	ValuesLost bool
+	// Hidden: the API server returned what was written with labels by which no watch shows it.
+	Hidden bool
 	// ChangedBy says which fields another writer changed; nil: that was not found out.
 	ChangedBy *string
 	// Immutable is whether the update needs the object to be recreated, and Same whether an apply would change nothing;

@@ -2,6 +2,7 @@ package attempt
 
 import (
 	"context"
+	"math"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile/act"
@@ -128,7 +129,17 @@ func (n *noting) written() {
 	if n.countWrite(n.Written); n.Action == operator.ActionCreate {
 		n.Removals.Forget(n.place())
 	}
+	switch writes := n.object().Contest.Edit(); {
+	case n.Hidden:
+		writes.Unsettled = futile
+	case writes.Unsettled >= futile: // the last one was hidden, and this one is not
+		writes.Unsettled = 0
+		n.object().SetChangedBy("")
+	}
 }
+
+// futile counts more writes that did not last than there can be: the next one waits as long as any.
+const futile = math.MaxInt32
 
 // removed is about an object that was deleted or released, which does not belong to the upstream from now on.
 func (n *noting) removed() {

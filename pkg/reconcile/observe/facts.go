@@ -40,6 +40,7 @@ func (st *State) Facts(k int, recorded []status.Recorded) operator.Facts {
 		f.Feedback = st.Pipeline.Feedback(i, st.ownInputs())
 	}
 	if f.Live == nil {
+		f.Verdict.Contenders = t.Unusual.Get().ChangedBy
 		if wait := st.waitForItems(i); wait > f.Spaced {
 			f.Spaced, f.Feedback = wait, st.Pipeline.Feedback(i, st.ownInputs())
 		}
