@@ -1,11 +1,17 @@
 package engine_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -287,4 +293,37 @@ func TestEventsHaveOneRecorder(t *testing.T) {
 	if recorders == 0 {
 		t.Error("no recorder is made")
 	}
+}
+
+// TestStatusIsNotStored: the API server accepts the status and drops it, as it does if objects are stored in a version
+// that lacks it. That is logged, and what needs the status waits without a storm of requests.
+func TestStatusIsNotStored(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		var writes atomic.Int64
+		dropping := intercepted(testkit.Config(t), func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, "/a/status") && r.Method == http.MethodPatch {
+				writes.Add(1)
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					return nil, err
+				}
+				var object map[string]any
+				must.Do(t, json.Unmarshal(body, &object))
+				delete(object, "status")
+				body = must.Get(json.Marshal(object)).In(t)
+				r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			}
+			return next.RoundTrip(r)
+		})
+		log := &logText{}
+		startWith(t, dropping, log.to, withBefore(ns, name)).ready()
+		testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
+		<-time.After(time.Hour)
+		if n := writes.Load(); n == 0 || n > 2*60*6+20 { // retry.maxDelay is 10 s
+			t.Errorf("%d writes in an hour", n)
+		}
+		if !strings.Contains(log.String(), "the API server does not store .status.conditions") {
+			t.Error("the log does not say so")
+		}
+	})
 }

@@ -96,6 +96,9 @@ func (a *Actor) LiveOf(d *operator.Downstream, obj *unstructured.Unstructured) *
 	return live
 }
 
+// ErrUnstored begins the error of a write that the API server accepted without storing it.
+var ErrUnstored = errors.New("the API server does not store")
+
 // Classify is apply.ClassifyShown, also for what is found out about kinds.
 func Classify(err error, words redact.Words) apply.Failure {
 	switch {
@@ -103,6 +106,8 @@ func Classify(err error, words redact.Words) apply.Failure {
 		return apply.Failure{Reason: string(operator.StateWaiting), Message: err.Error()}
 	case errors.Is(err, kinds.ErrUnknown):
 		return apply.Failure{Reason: apply.ReasonKindNotServed, Message: err.Error()}
+	case errors.Is(err, ErrUnstored):
+		return apply.Failure{Reason: apply.ReasonRejected, Message: err.Error()}
 	}
 	return apply.ClassifyShown(err, words)
 }

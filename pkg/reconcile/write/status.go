@@ -3,6 +3,9 @@ package write
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -62,7 +65,26 @@ func (w *Writer) WriteReport(
 		w.Memory.SetRendered(resp.GetResourceVersion(), w.Memory.Inputs().Digest)
 	}
 	w.Memory.WroteUpstream(resp, complete)
+	if lost := unstored(report.Status, resp); len(lost) > 0 {
+		w.ReportFailure("writing the status", fmt.Errorf("%w %s: the version in which objects of %s are stored lacks them, and nothing "+
+			"converts: add them to the schema of that version", act.ErrUnstored, strings.Join(lost, ", "), w.Pipeline.Upstream.GVK.GroupKind()))
+		w.HasFailed = true
+	}
 	return report, false
+}
+
+// unstored are the parts of a status that the API server accepted and did not return.
+func unstored(want map[string]any, resp *unstructured.Unstructured) (lost []string) {
+	have, _, _ := unstructured.NestedMap(resp.Object, "status")
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if list, isList := want[key].([]any); want[key] == nil || isList && len(list) == 0 {
+			continue
+		}
+		if _, ok := have[key]; !ok {
+			lost = append(lost, ".status."+key)
+		}
+	}
+	return lost
 }
 
 // logDropped logs once which status fields the kind cannot store.
