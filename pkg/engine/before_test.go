@@ -76,7 +76,9 @@ func TestBeforeDeletion(t *testing.T) {
 		waitData(t, ns, "a", "key", "value")
 		drain(t, ns, drainDone)
 		nothingIsLeft(t, ns)
-		atMostRequests(t, counter, 7, "a deletion with deletion.before")
+		// Seven; three more if the watch of the upstreams is ahead, so that the other one still shows our finalizer, which is
+		// then released once more.
+		atMostRequests(t, counter, 10, "a deletion with deletion.before")
 	})
 }
 
