@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,4 +112,41 @@ func TestValuesLostWhileNothingCanBeDone(t *testing.T) {
 			waitEvent(t, ns, "a", "NewRandomValue", "of downstream config, which the config no longer has, keeps its own")
 		}))
 	}
+}
+
+// A Secret is deleted to be recreated, its creation is refused, since somebody has taken its room in a quota, and the
+// process ends, which alone had the values: the next one says that they are lost.
+func TestValuesLostWithTheProcess(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		typed := func(text string) string {
+			return strings.Replace(generatedConfig(t, ns, name, "updatePolicy: Recreate")+"guard: {maxDeleted: 100%}\n",
+				"      stringData:", "      type: "+text+"\n      stringData:", 1)
+		}
+		var full atomic.Bool
+		limited := intercepted(testkit.Config(t), func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+			switch {
+			case !strings.Contains(r.URL.Path, "/secrets/"):
+			case r.Method == http.MethodDelete:
+				full.Store(true)
+			case r.Method != http.MethodGet && full.Load():
+				return reply(r, http.StatusForbidden, []byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403,
+					"reason": "Forbidden", "message": "exceeded quota"}`)), nil
+			}
+			return next.RoundTrip(r)
+		})
+		r := start(t, limited, typed("Opaque")).ready()
+		applyKey(t, ns, "a", "value")
+		password, _ := generatedOf(t, ns, "a")
+		r.reloadTo(typed("example.com/other"))
+		waitGone(t, secretKind, ns, "a")
+		<-time.After(time.Minute)
+		r.halt()
+		full.Store(false)
+		logged := &logText{}
+		startWith(t, testkit.Config(t), logged.to, typed("example.com/other")).ready()
+		secretText(t, ns, "a", "password", not(password))
+		if !strings.Contains(logged.String(), "values of a Secret are lost") {
+			t.Error("nothing says so")
+		}
+	})
 }

@@ -166,10 +166,10 @@ func observedGeneration(s *operator.Settings, upstream *unstructured.Unstructure
 	return upstream.GetGeneration()
 }
 
-// losesValues reports whether the object of an outcome that does not exist had values that are lost, now or once its
-// upstream is not left alone.
+// losesValues reports whether the object of an outcome that does not exist had values that are lost, now, once its
+// upstream is not left alone, or with the process, if it was recreated and its creation is refused.
 func losesValues(d *operator.Downstream, o operator.Outcome) bool {
-	return o.LostValues != "" || d.HasGenerated() && o.State.IsLeftAlone()
+	return o.LostValues != "" || d.HasGenerated() && (o.State.IsLeftAlone() || o.Action == operator.ActionCreate)
 }
 
 // record is the identifiers of an existing downstream. What the status recorded before is kept while nothing is known
