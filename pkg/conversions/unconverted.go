@@ -25,9 +25,9 @@ type sighting struct {
 }
 
 // Unconverted says why objects of a resource must not be read or written yet in the version that a config has: one of
-// the configs converts the kind, and API servers do not ask the webhook (any more), or may not yet. Until then an object
-// that is stored in another version appears without the fields that only that one has, and each write drops them. It is
-// empty where nothing is to be converted. It may be called at any time.
+// the configs converts the kind, and API servers do not ask the webhook (any more), or may not yet. Until then an
+// object that is stored in another version appears without the fields that only that one has, and each write drops
+// them. It is empty where nothing is to be converted. It may be called at any time.
 func (s *Source) Unconverted(ctx context.Context, r schema.GroupResource) (why string, err error) {
 	var beside []*load.ConversionFile
 	for _, f := range s.loaded.Load().files {
@@ -43,7 +43,8 @@ func (s *Source) Unconverted(ctx context.Context, r schema.GroupResource) (why s
 	case apierrors.IsNotFound(err):
 		return "", nil
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("whether API servers convert %s is not known: grant get on CustomResourceDefinition %s (%v)", r, r, err), nil
+		return fmt.Sprintf("whether API servers convert %s is not known: grant get on CustomResourceDefinition %s (%v)",
+			r, r, err), nil
 	case err != nil:
 		return "", err
 	}
@@ -58,8 +59,8 @@ func (s *Source) Unconverted(ctx context.Context, r schema.GroupResource) (why s
 // unpublished says why API servers may not convert by a webhook; empty if they do.
 func (s *Source) unpublished(crd *apiextensionsv1.CustomResourceDefinition, now time.Time) string {
 	if c := crd.Spec.Conversion; c == nil || c.Strategy != apiextensionsv1.WebhookConverter {
-		return fmt.Sprintf("CustomResourceDefinition %s: spec.conversion.strategy is None: waiting until the conversion of the config "+
-			"is published, since without it objects lose the fields that only another version has", crd.Name)
+		return fmt.Sprintf("CustomResourceDefinition %s: spec.conversion.strategy is None: waiting until the conversion of "+
+			"the config is published, since without it objects lose the fields that only another version has", crd.Name)
 	}
 	seen := sighting{crd.Generation, now}
 	if before, ok := s.seen.Swap(crd.Name, seen); ok && before.(sighting).generation == crd.Generation {
@@ -67,8 +68,8 @@ func (s *Source) unpublished(crd *apiextensionsv1.CustomResourceDefinition, now 
 		s.seen.Store(crd.Name, seen)
 	}
 	if age := max(now.Sub(seen.at), now.Sub(writtenAt(crd))); age < followed {
-		return fmt.Sprintf("CustomResourceDefinition %s: spec.conversion was written just now: waiting %s for all API servers to "+
-			"follow it", crd.Name, followed)
+		return fmt.Sprintf("CustomResourceDefinition %s: spec.conversion was written just now: waiting %s for all API "+
+			"servers to follow it", crd.Name, followed)
 	}
 	return ""
 }

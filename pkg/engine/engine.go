@@ -110,7 +110,8 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*load.File, o Options) (
 	e := &Engine{
 		options: o, connections: c, activations: fence.NewActivations(cfg), cluster: cluster,
 		absences: discovered.NewAbsences(cluster, o.DiscoveryInterval), informers: informers.NewFactory(c),
-		renderSlots: attempt.NewRenderSlots(), recreations: attempt.NewTurn(), operators: map[string]*runner{}, started: make(chan struct{}),
+		renderSlots: attempt.NewRenderSlots(), recreations: attempt.NewTurn(),
+		operators: map[string]*runner{}, started: make(chan struct{}),
 		reloading: make(chan struct{}, 1), elected: o.Elected,
 	}
 	if e.elected == nil {

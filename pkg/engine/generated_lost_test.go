@@ -114,7 +114,7 @@ func TestValuesLostWhileNothingCanBeDone(t *testing.T) {
 	}
 }
 
-// A Secret is deleted to be recreated, its creation is refused, since somebody has taken its room in a quota, and the
+// A Secret is deleted to be recreated, its creation is refused, since someone has taken its room in a quota, and the
 // process ends, which alone had the values: the next one says that they are lost.
 func TestValuesLostWithTheProcess(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {

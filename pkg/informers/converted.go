@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 )
 
-// Unconverted says why objects of a resource must not be read or written now, since nothing converts them to the version
-// in which the config has them; empty if they may.
+// Unconverted says why objects of a resource must not be read or written now, since nothing converts them to the
+// version in which the config has them; empty if they may.
 type Unconverted func(ctx context.Context, r schema.GroupResource) (why string, err error)
 
 // Any returns an error if a kind of a config must not be read or written now.

@@ -50,8 +50,8 @@ type slot struct {
 	hasTurn bool
 }
 
-// takeTurn waits until the attempt may recreate objects, which it may until it ends. isFresh is true if no other one has
-// ended since began: what was asked of the API server since then still holds.
+// takeTurn waits until the attempt may recreate objects, which it may until it ends. isFresh is true if no other one
+// has ended since began: what was asked of the API server since then still holds.
 func (s *slot) takeTurn(ctx context.Context, began time.Time) (isFresh bool, err error) {
 	t := s.slots.Recreations
 	if t == nil || s.hasTurn {

@@ -66,8 +66,9 @@ func (w *Writer) WriteReport(
 	}
 	w.Memory.WroteUpstream(resp, complete)
 	if lost := unstored(report.Status, resp); len(lost) > 0 {
-		w.ReportFailure("writing the status", fmt.Errorf("%w %s: the version in which objects of %s are stored lacks them, and nothing "+
-			"converts: add them to the schema of that version", act.ErrUnstored, strings.Join(lost, ", "), w.Pipeline.Upstream.GVK.GroupKind()))
+		w.ReportFailure("writing the status", fmt.Errorf("%w %s: the version in which objects of %s are stored lacks them, "+
+			"and nothing converts: add them to the schema of that version",
+			act.ErrUnstored, strings.Join(lost, ", "), w.Pipeline.Upstream.GVK.GroupKind()))
 		w.HasFailed = true
 	}
 	return report, false
