@@ -62,7 +62,8 @@ func (s *session) actWhileActive(live context.Context) {
 }
 
 // waitForActivation returns true once this cluster is active, and false once live is done. Meanwhile decisions are
-// made, and counted, but not carried out. Whatever was counted for guard before it may have changed.
+// made, and counted, but not carried out. Whatever was counted for guard before it may have changed. What was seen
+// losing its labels meanwhile is left over, as after a restart: neither a status nor plan could say that it would go.
 func (s *session) waitForActivation(live context.Context) bool {
 	for !s.generation.isActive() {
 		s.setReason(state.ReasonStandby, "")
@@ -72,6 +73,7 @@ func (s *session) waitForActivation(live context.Context) bool {
 			return false
 		}
 		s.pool.Pass(work.Interrupted, nil)
+		s.reconciler.Deselected.Reset()
 		if !s.passGuard(live) {
 			return false
 		}

@@ -59,6 +59,12 @@ func (d *Deselected) ForgetThat(is func(uid types.UID) bool) {
 	d.upstreams.remove(func(_ operator.Ref, uid types.UID) bool { return is(uid) })
 }
 
+// Reset forgets all of them.
+func (d *Deselected) Reset() {
+	d.upstreams.remove(func(operator.Ref, types.UID) bool { return true })
+	d.namespaces.remove(func(string, struct{}) bool { return true })
+}
+
 // Inherit takes over what another session saw that selects likewise: what one selector excludes another one may select,
 // and an edit of the config deletes nothing. Those that it shows again have come back. Neither session works.
 func (d *Deselected) Inherit(from *Deselected, shows func(operator.Ref) types.UID) {
