@@ -349,3 +349,24 @@ func TestUnconvertedIsLeftAlone(t *testing.T) {
 		waitData(t, ns, "a", "key", "second")
 	})(t)
 }
+
+// A kind comes back with another scope: what was made of it went with its definition, so that neither a new object nor
+// the deletion of the upstream waits for it.
+func TestDownstreamKindChangesItsScope(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := strings.NewReplacer("template: |\n      metadata: {name: \"{{ .metadata.name }}\", namespace: "+ns+"}",
+			"template: |\n      metadata: {name: \"{{ .metadata.name }}\"}", "targetNamespaces: {from: List, names: ["+ns+"]}",
+			"targetNamespaces: {from: Any}").Replace(withLate(fill(widgetConfig, ns, name), name, ns))
+		installLate(t, name)
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitLate(t, ns, name, "a", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		uninstallLate(t, name)
+		testkit.InstallCRDs(t, strings.NewReplacer("NAME", name, "scope: Namespaced", "scope: Cluster").Replace(lateCRD))
+		waitLate(t, "", name, "a", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		deleteAndWait(t, widgets, ns, "a")
+		waitGone(t, lates(name), "", "a")
+	})
+}

@@ -58,8 +58,11 @@ type Kinds interface {
 
 // ReadLive reads the object at a place; nil if there is none, or its kind is gone.
 func (r *Reader) ReadLive(ctx context.Context, i int, at operator.Ref) (*drift.Live, error) {
-	if k := r.Pipeline.Downstreams[i].Kind; k.Missing != nil {
+	switch k := r.Pipeline.Downstreams[i].Kind; {
+	case k.Missing != nil:
 		return nil, r.Lookup.Absent(ctx, k.GVK)
+	case k.Namespaced != (at.Namespace != ""): // the kind has got another scope: with its definition all objects went
+		return nil, nil
 	}
 	obj, err := r.API.Get(ctx, act.Target(r.Pipeline.Settings, i, at))
 	if errors.Is(err, apply.ErrGone) {
@@ -138,6 +141,9 @@ func (r *Reader) readOfAnyKind(
 	}
 	if err != nil {
 		return t, nil, err
+	}
+	if kind.Namespaced != (recorded.Namespace != "") { // as in ReadLive
+		return t, nil, nil
 	}
 	t = apply.Target{GVR: kind.GVR, Namespace: recorded.Namespace, Name: recorded.ObjectName}
 	obj, err = r.API.Get(ctx, t)
