@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -12,7 +13,9 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
 )
@@ -147,5 +150,35 @@ func TestRestoreIntoAnotherStoredVersion(t *testing.T) {
 	_, _, err := run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
 	if err == nil || !strings.Contains(err.Error(), "without a conversion, which drops what objects of version v1 have") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// A status that is later than that of the backup stays, and so do its owners: what its operator does not apply any more
+// goes.
+func TestLaterStatusHasItsOwners(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.thing("a")
+	apply := func(status map[string]any) *unstructured.Unstructured {
+		t.Helper()
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": w.group + "/v1", "kind": "Thing",
+			"metadata": map[string]any{"name": "a"}, "status": status}}
+		return must.Get(testkit.Dynamic(t).Resource(w.things()).Namespace(w.ns).
+			ApplyStatus(t.Context(), "a", u, metav1.ApplyOptions{FieldManager: "reporter"})).In(t)
+	}
+	apply(map[string]any{"one": "1"})
+	path := t.TempDir() + "/backup"
+	w.save(path)
+	testkit.Patch(t, w.things(), w.ns, "a", "somebody", `{"spec":{"text":"changed"}}`)
+	apply(map[string]any{"one": "1", "two": "2"})
+	_, result, err := run(t.Context(), w.restore(testkit.Config(t), path, backup.Replace))
+	if err != nil || result.Replaced != 1 || len(result.Refused) > 0 {
+		t.Fatalf("%+v: %v", result, err)
+	}
+	if have := apply(map[string]any{"one": "1"}).Object["status"]; strings.Contains(fmt.Sprint(have), "two") {
+		t.Errorf("the status still is %v", have)
+	}
+	if have := testkit.Get(t, w.things(), w.ns, "a"); strings.Contains(fmt.Sprint(have.GetManagedFields()), "restorer") {
+		t.Errorf("the restore owns something: %v", have.GetManagedFields())
 	}
 }

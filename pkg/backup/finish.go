@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -84,12 +85,66 @@ func (p *pass) finishObject(ctx context.Context, t *target, u *unstructured.Unst
 			return err
 		}
 	}
-	stored, err := p.patch(ctx, objects, u.GetName(), operations)
+	stored, err := p.restoreManagers(ctx, objects, u, operations)
 	// an operator that was not paused may have made other values since
 	if err == nil && archive.IsSecret(t.GVR().GroupResource()) {
 		p.compare(t, u, map[string]any{"data": want.Object["data"]}, map[string]any{"data": stored.Object["data"]})
 	}
 	return err
+}
+
+// restoreManagers sends the operations that restore managedFields. Of an object whose later status stays, the owners of
+// that stay, too: else no manager could remove from it what the backup does not have.
+func (p *pass) restoreManagers(
+	ctx context.Context, objects dynamic.ResourceInterface, u *unstructured.Unstructured, operations []operation,
+) (*unstructured.Unstructured, error) {
+	if !p.older[u.GetUID()] {
+		return p.patch(ctx, objects, u.GetName(), operations)
+	}
+	for n := 1; ; n++ {
+		live, err := objects.Get(ctx, u.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		merged, err := withStatusOwners(operations, live)
+		if err != nil {
+			return nil, err
+		}
+		stored, err := p.patch(ctx, objects, u.GetName(), merged)
+		const most = 5 // its operator may write the status meanwhile
+		if err == nil || n == most || !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) {
+			return stored, err
+		}
+	}
+}
+
+// withStatusOwners are operations that leave the owners of a live status in place, as long as the object is that one.
+func withStatusOwners(operations []operation, live *unstructured.Unstructured) ([]operation, error) {
+	list := append([]operation{{"test", "/metadata/resourceVersion", live.GetResourceVersion()}}, operations...)
+	isOfStatus := func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "status" }
+	for i, op := range list {
+		if op.Path != "/metadata/managedFields" {
+			continue
+		}
+		var entries []metav1.ManagedFieldsEntry
+		text, err := json.Marshal(op.Value)
+		if err == nil {
+			err = json.Unmarshal(text, &entries)
+		}
+		if err != nil {
+			return nil, err
+		}
+		entries = slices.DeleteFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return isOfStatus(e) || e.Manager == "" })
+		for _, e := range live.GetManagedFields() {
+			if isOfStatus(e) {
+				entries = append(entries, e)
+			}
+		}
+		if list[i].Value = entries; len(entries) == 0 {
+			list[i].Value = op.Value
+		}
+	}
+	return list, nil
 }
 
 type operation struct {
