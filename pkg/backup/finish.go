@@ -85,7 +85,7 @@ func (p *pass) finishObject(ctx context.Context, t *target, u *unstructured.Unst
 			return err
 		}
 	}
-	stored, err := p.restoreManagers(ctx, objects, u, operations)
+	stored, err := restoreManagers(ctx, p, objects, u, operations)
 	// an operator that was not paused may have made other values since
 	if err == nil && archive.IsSecret(t.GVR().GroupResource()) {
 		p.compare(t, u, map[string]any{"data": want.Object["data"]}, map[string]any{"data": stored.Object["data"]})
@@ -95,8 +95,8 @@ func (p *pass) finishObject(ctx context.Context, t *target, u *unstructured.Unst
 
 // restoreManagers sends the operations that restore managedFields. Of an object whose later status stays, the owners of
 // that stay, too: else no manager could remove from it what the backup does not have.
-func (p *pass) restoreManagers(
-	ctx context.Context, objects dynamic.ResourceInterface, u *unstructured.Unstructured, operations []operation,
+func restoreManagers(
+	ctx context.Context, p *pass, objects dynamic.ResourceInterface, u *unstructured.Unstructured, operations []operation,
 ) (*unstructured.Unstructured, error) {
 	if !p.older[u.GetUID()] {
 		return p.patch(ctx, objects, u.GetName(), operations)
