@@ -134,7 +134,9 @@ func withStatusOwners(operations []operation, live *unstructured.Unstructured) (
 		if err != nil {
 			return nil, err
 		}
-		entries = slices.DeleteFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return isOfStatus(e) || e.Manager == "" })
+		entries = slices.DeleteFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
+			return isOfStatus(e) || e.Manager == "" // the latter clears them
+		})
 		for _, e := range live.GetManagedFields() {
 			if isOfStatus(e) {
 				entries = append(entries, e)
