@@ -34,10 +34,10 @@ func WarnOfDropping(
 		for _, at := range slices.Sorted(maps.Keys(written)) {
 			kind := written[at]
 			crd, err := unconverted(kind, conversions, find)
-			if crd == nil || err != nil {
-				if err != nil {
-					return nil, err
-				}
+			switch {
+			case err != nil:
+				return nil, err
+			case crd == nil:
 				continue
 			}
 			lost, err := dropped(crd, kind.GVK.Version)

@@ -62,9 +62,10 @@ func (s *Source) unpublished(crd *apiextensionsv1.CustomResourceDefinition, now 
 		return fmt.Sprintf("CustomResourceDefinition %s: spec.conversion.strategy is None: waiting until the conversion of "+
 			"the config is published, since without it objects lose the fields that only another version has", crd.Name)
 	}
-	seen := sighting{crd.Generation, now}
-	if before, ok := s.seen.Swap(crd.Name, seen); ok && before.(sighting).generation == crd.Generation {
-		seen = before.(sighting)
+	known, _ := s.seen.Load(crd.Name)
+	seen, _ := known.(sighting)
+	if known == nil || seen.generation != crd.Generation {
+		seen = sighting{crd.Generation, now}
 		s.seen.Store(crd.Name, seen)
 	}
 	if age := max(now.Sub(seen.at), now.Sub(writtenAt(crd))); age < followed {
