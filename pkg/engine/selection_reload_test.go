@@ -90,22 +90,28 @@ func TestOthersAreNotLeftOver(t *testing.T) {
 	})
 }
 
+// servedOnly selects by a label of the upstream, or of its namespace.
+var servedOnly = map[string]string{
+	"label":     `labelSelector: {matchLabels: {served: "yes"}}`,
+	"namespace": `namespaceSelector: {matchLabels: {served: "yes"}}`,
+}
+
+// serve gives the upstream a and its namespace that label.
+func serve(t *testing.T, ns, value string) {
+	t.Helper()
+	labels := `{"metadata":{"labels":{"served":"` + value + `"}}}`
+	testkit.Patch(t, namespaces, "", ns, "somebody", labels)
+	testkit.Patch(t, widgets, ns, "a", "somebody", labels)
+}
+
 // What a standby has seen of a namespace under another config deletes nothing once it leads.
 func TestNarrowedAgainWhileStandingBy(t *testing.T) {
-	for kind, selection := range map[string]string{
-		"label":     `labelSelector: {matchLabels: {served: "yes"}}`,
-		"namespace": `namespaceSelector: {matchLabels: {served: "yes"}}`,
-	} {
+	for kind, selection := range servedOnly {
 		t.Run(kind, spaced(func(t *testing.T, ns, name string) {
 			conf := fill(widgetConfig, ns, name) + "guard: {maxDeleted: 100%}\n"
 			narrow := watched(conf, selection)
-			serve := func(value string) {
-				labels := `{"metadata":{"labels":{"served":` + value + `}}}`
-				testkit.Patch(t, namespaces, "", ns, "somebody", labels)
-				testkit.Patch(t, widgets, ns, "a", "somebody", labels)
-			}
 			testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
-			serve(`"yes"`)
+			serve(t, ns, "yes")
 			leader := start(t, testkit.Config(t), narrow).ready()
 			elected := make(chan struct{})
 			standby := startWith(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) {
@@ -113,7 +119,7 @@ func TestNarrowedAgainWhileStandingBy(t *testing.T) {
 			}, narrow).ready()
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			<-time.After(time.Minute)
-			serve(`"no"`)
+			serve(t, ns, "no")
 			waitGone(t, configMaps, ns, "a")
 			for _, conf := range []string{conf, narrow} {
 				<-time.After(time.Minute)

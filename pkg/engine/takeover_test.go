@@ -70,24 +70,16 @@ func TestStandbyDecides(t *testing.T) {
 // TestDeselectedInAPassiveCluster: while nothing acts in a cluster, nothing can say that an upstream which loses its
 // label will lose its objects. It keeps them, whether the process was restarted since or not.
 func TestDeselectedInAPassiveCluster(t *testing.T) {
-	for kind, selection := range map[string]string{
-		"label":     `labelSelector: {matchLabels: {served: "yes"}}`,
-		"namespace": `namespaceSelector: {matchLabels: {served: "yes"}}`,
-	} {
+	for kind, selection := range servedOnly {
 		t.Run(kind, spaced(func(t *testing.T, ns, name string) {
-			serve := func(value string) {
-				labels := `{"metadata":{"labels":{"served":` + value + `}}}`
-				testkit.Patch(t, namespaces, "", ns, "somebody", labels)
-				testkit.Patch(t, widgets, ns, "a", "somebody", labels)
-			}
 			testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
-			serve(`"yes"`)
+			serve(t, ns, "yes")
 			tenure, _, _ := following(t, watched(fill(widgetConfig, ns, name)+"guard: {maxDeleted: 100%}\n", selection))
 			tenure.Renew(leadership.Now())
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			tenure.End(errors.New("lost"))
 			waitMetric(t, 1, "corollary_operator_state", name, "reason", "Standby")
-			serve(`"no"`)
+			serve(t, ns, "no")
 			<-time.After(10 * time.Minute)
 			tenure.Restart()
 			tenure.Renew(leadership.Now())
