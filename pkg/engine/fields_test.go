@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,6 +91,32 @@ func TestFields(t *testing.T) {
 
 		deleteAndWait(t, widgets, ns, "w")
 		waitUntouched(t, ns, "other", name)
+	})
+}
+
+// Fields that are given up and wanted again at once are set at once: the object was never gone, nor has it drifted.
+func TestFieldsWantedAgain(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		makeTheirs(t, ns, "shared")
+		testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
+		start(t, testkit.Config(t), contributing(ns, name, "    when: \"'a' in self.spec.data\"\n"))
+		eventuallyCondition(t, ns, "w", "True", "", "")
+		for range 3 {
+			testkit.Apply(t, ns, widget("w", "{name: shared, data: {b: two}}"))
+			waitUntouched(t, ns, "shared", name)
+			before := time.Now()
+			testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
+			waitData(t, ns, "shared", "a", "one")
+			if took := time.Since(before); took > time.Second {
+				t.Errorf("set after %s", took)
+			}
+			eventuallyCondition(t, ns, "w", "True", "", "")
+		}
+		for _, e := range testkit.List(t, events, ns, "") {
+			if e.Object["type"] == "Warning" {
+				t.Errorf("%v", e.Object["message"])
+			}
+		}
 	})
 }
 
