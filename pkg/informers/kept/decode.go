@@ -123,7 +123,17 @@ type reader struct {
 	data  []byte
 	seed  maphash.Seed
 	short [256]string // texts that were read, each at the place that its hash gives
+	open  []field     // of the objects that are being read, the innermost last
 }
+
+// field is one of an object that is being read.
+type field struct {
+	name  string
+	value any
+}
+
+// maxOpen bounds the fields of which the memory is kept: 40 bytes each.
+const maxOpen = 4096
 
 // maxShort is the length of the longest text that is shared, in bytes.
 const maxShort = 40
@@ -136,6 +146,9 @@ func newReader(data []byte) (r *reader, done func()) {
 	r.Reset(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	return r, func() {
 		r.data = nil
+		if cap(r.open) > maxOpen {
+			r.open = nil
+		}
 		r.Reset(io.MultiReader()) // so that the pool holds no data
 		readers.Put(r)
 	}
@@ -175,12 +188,20 @@ func (r *reader) fields(read func(name string) error) error {
 	return err
 }
 
+// object makes the map when all of its fields are known: a map that grows is allocated and filled twice over.
 func (r *reader) object() (map[string]any, error) {
-	object := map[string]any{}
-	err := r.fields(func(name string) (err error) {
-		object[name], err = r.value()
+	start := len(r.open)
+	err := r.fields(func(name string) error {
+		value, err := r.value()
+		r.open = append(r.open, field{name, value})
 		return err
 	})
+	object := make(map[string]any, len(r.open)-start)
+	for _, f := range r.open[start:] {
+		object[f.name] = f.value
+	}
+	clear(r.open[start:])
+	r.open = r.open[:start]
 	return object, err
 }
 
