@@ -168,10 +168,9 @@ func (c PackedCodec) Decode(
 		return c.ObjectCodec.Decode(data, defaults, nil)
 	}
 	gvk := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind)
-	text, by := c.Texts.compress(gvk, h.Metadata.withoutManagedFields(data)),
-		writersIn(h.Metadata.ManagedFields, gvk.Group)
 	m := &h.Metadata
-	p := &Packed{text: text, Writers: by}
+	p := &Packed{Writers: writersIn(m.ManagedFields, gvk.Group)}
+	c.Texts.put(gvk, m.withoutManagedFields(data), &p.text)
 	p.identity = identity{Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion}
 	if len(m.Finalizers) > 0 || len(m.Annotations) > 0 {
 		p.extras = &packedExtras{finalizers: m.Finalizers, annotations: m.Annotations}
@@ -179,11 +178,11 @@ func (c PackedCodec) Decode(
 	return p, &gvk, nil
 }
 
-// withoutManagedFields returns the JSON of an object without its managedFields, which are half of many a custom
-// resource and which no template or rule reads.
+// withoutManagedFields returns a copy of the JSON of an object without its managedFields, which are half of many a
+// custom resource and which no template or rule reads.
 func (m *headMetadata) withoutManagedFields(object []byte) []byte {
 	if len(m.ManagedFields) == 0 {
-		return object
+		return bytes.Clone(object)
 	}
 	return slices.Concat(object[:m.managedFieldsEnd-len(m.ManagedFields)], []byte("[]"), object[m.managedFieldsEnd:])
 }

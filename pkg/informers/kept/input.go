@@ -12,7 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
 
-// Input is an input in the cache: what is read of it, as compressed JSON, and its digest. An event that does not change
+// Input is an input in the cache: what is read of it, as JSON, and its digest. An event that does not change
 // the digest is ignored.
 type Input struct {
 	identity
@@ -40,10 +40,10 @@ func (t *Texts) KeepInput(view desired.InputView) func(any) (any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("packing %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 		}
-		return &Input{
-			identity: identityOf(u), digest: canonical.Digest(cut), text: t.compress(u.GroupVersionKind(), text),
-			listed: view.Matching != nil, match: view.Match(u.Object),
-		}, nil
+		i := &Input{identity: identityOf(u), digest: canonical.Digest(cut), listed: view.Matching != nil,
+			match: view.Match(u.Object)}
+		t.put(u.GroupVersionKind(), text, &i.text)
+		return i, nil
 	}
 }
 

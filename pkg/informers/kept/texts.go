@@ -4,19 +4,33 @@ import (
 	"bytes"
 	"errors"
 	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
 
 	"github.com/klauspost/compress/zstd"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Texts compresses the JSON of cached objects. Objects of one kind are alike, so that each is compressed by means of
-// another one of its kind: what is left of it is little more than what only it has.
+// another one of its kind: what is left of it is little more than what only it has. An object that is new is often read,
+// and replaced by what was written about it, within a second: so it is compressed a while later, together with others.
 type Texts struct {
 	// plain is the empty dictionary: with it, each object is compressed by itself.
 	plain *dictionary
 
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionKind]*kindTexts
+
+	// fresh are the texts that are not compressed yet, with bytes in all. Those that no cache has any more are gone.
+	freshMu sync.Mutex
+	fresh   []freshText
+	bytes   int
+}
+
+type freshText struct {
+	text weak.Pointer[text]
+	kind schema.GroupVersionKind
 }
 
 // NewTexts returns an empty store of texts.
@@ -39,10 +53,13 @@ type kindTexts struct {
 	of               int
 }
 
-// text is the compressed JSON of an object.
-type text struct {
+// text is the JSON of an object; nil if it is not kept.
+type text struct{ atomic.Pointer[stored] }
+
+// stored is the JSON of an object, compressed by a dictionary; nil: as it is.
+type stored struct {
 	dictionary *dictionary
-	compressed []byte
+	bytes      []byte
 }
 
 // dictionary is the JSON of an object by which others are compressed. Encoders and decoders take hundreds of kilobytes,
@@ -86,17 +103,50 @@ const (
 	window = 64 << 10
 	// maxBuffer bounds a buffer that is kept, in bytes.
 	maxBuffer = 64 << 10
+	// maxFresh bounds the texts that are not compressed yet, in bytes, and freshFor the time until they are.
+	maxFresh = 2 << 20
+	freshFor = 3 * time.Second
 )
 
+// put keeps the JSON of an object of a kind in its text. The caller does not change it any more.
+func (t *Texts) put(kind schema.GroupVersionKind, json []byte, in *text) {
+	in.Store(&stored{nil, json})
+	t.freshMu.Lock()
+	if len(t.fresh) == 0 {
+		time.AfterFunc(freshFor, t.compressFresh)
+	}
+	t.fresh = append(t.fresh, freshText{weak.Make(in), kind})
+	t.bytes += len(json)
+	full := t.bytes > maxFresh
+	t.freshMu.Unlock()
+	if full {
+		t.compressFresh()
+	}
+}
+
+// compressFresh compresses what is not compressed yet. One after another takes a tenth of the time that each of them
+// takes between other work: an encoder has tables of half a megabyte.
+func (t *Texts) compressFresh() {
+	t.freshMu.Lock()
+	fresh := t.fresh
+	t.fresh, t.bytes = nil, 0
+	t.freshMu.Unlock()
+	for _, f := range fresh {
+		if text := f.text.Value(); text != nil {
+			text.Store(t.compress(f.kind, text.Load().bytes))
+		}
+	}
+}
+
 // compress compresses the JSON of an object of a kind.
-func (t *Texts) compress(kind schema.GroupVersionKind, json []byte) text {
+func (t *Texts) compress(kind schema.GroupVersionKind, json []byte) *stored {
 	d := t.dictionaryFor(kind, json)
 	e := d.encoders.Get().(*encoder)
 	defer d.encoders.Put(e)
 	compressed := e.EncodeAll(json, e.buffer)
 	e.keep(compressed)
 	t.note(kind, d, float64(len(compressed))/float64(max(1, len(json))))
-	return text{d, bytes.Clone(compressed)}
+	return &stored{d, bytes.Clone(compressed)}
 }
 
 // note notes the relative size of a text. At the end of a trial, a dictionary has to be better by a tenth to stay:
@@ -164,14 +214,18 @@ func must[T any](made T, err error) T {
 }
 
 // object reads the JSON.
-func (t text) object() (map[string]any, error) {
-	if t.dictionary == nil {
+func (t *text) object() (map[string]any, error) {
+	s := t.Load()
+	switch {
+	case s == nil:
 		// internal: nobody asks for it
 		return nil, errors.New("an object that does not meet watch.matchConditions was to be read")
+	case s.dictionary == nil:
+		return decodeObject(s.bytes)
 	}
-	d := t.dictionary.decoders.Get().(*decoder)
-	defer t.dictionary.decoders.Put(d)
-	plain, err := d.DecodeAll(t.compressed, d.buffer)
+	d := s.dictionary.decoders.Get().(*decoder)
+	defer s.dictionary.decoders.Put(d)
+	plain, err := d.DecodeAll(s.bytes, d.buffer)
 	d.keep(plain)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -41,27 +43,59 @@ func TestTexts(t *testing.T) {
 			made := make([]text, len(row.in))
 			var group sync.WaitGroup
 			for i, in := range row.in {
-				group.Go(func() { made[i] = all.compress(schema.GroupVersionKind{Kind: "App"}, []byte(in)) }) // watches run at the same time
+				group.Go(func() { all.put(schema.GroupVersionKind{Kind: "App"}, []byte(in), &made[i]) }) // watches run at the same time
 			}
 			group.Wait()
-			for i, in := range row.in {
-				group.Go(func() { // workers read at the same time
-					got, err := made[i].object()
-					if err != nil {
-						t.Errorf("object %d: %v", i, err)
-						return
-					}
-					var want map[string]any
-					if err := utiljson.Unmarshal([]byte(in), &want); err != nil {
-						t.Error(err)
-					} else if !reflect.DeepEqual(got, want) {
-						t.Errorf("object %d is another one", i)
-					}
-				})
+			for range 2 { // at once, and while they are compressed and after that
+				for i, in := range row.in {
+					group.Go(func() { // workers read at the same time
+						got, err := made[i].object()
+						if err != nil {
+							t.Errorf("object %d: %v", i, err)
+							return
+						}
+						var want map[string]any
+						if err := utiljson.Unmarshal([]byte(in), &want); err != nil {
+							t.Error(err)
+						} else if !reflect.DeepEqual(got, want) {
+							t.Errorf("object %d is another one", i)
+						}
+					})
+				}
+				group.Go(all.compressFresh)
 			}
 			group.Wait()
 		})
 	}
+}
+
+// What is new is compressed after a while, or when there is too much of it, unless no cache has it any more.
+func TestFreshTexts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := NewTexts()
+		large := []byte(`{"a":"` + strings.Repeat("x", maxFresh/2) + `"}`)
+		made := make([]text, 3)
+		for i, fresh := range []int{1, 0, 1} {
+			all.put(schema.GroupVersionKind{}, large, &made[i])
+			all.freshMu.Lock()
+			if n := len(all.fresh); n != fresh {
+				t.Errorf("after %d texts, %d are not compressed, want %d", i+1, n, fresh)
+			}
+			all.freshMu.Unlock()
+		}
+		<-time.After(freshFor)
+		synctest.Wait()
+		for i := range made {
+			if n := len(made[i].Load().bytes); n > 1000 {
+				t.Errorf("text %d has %d bytes", i, n)
+			}
+		}
+		all.freshMu.Lock()
+		defer all.freshMu.Unlock()
+		if all.bytes+len(all.fresh) > 0 {
+			t.Errorf("%d texts of %d bytes are left", len(all.fresh), all.bytes)
+		}
+	})
 }
 
 // Of an object that is like another one of its kind, little more is kept than what only it has.
@@ -74,7 +108,7 @@ func TestTextsAreSmall(t *testing.T) {
 	for i := range period + 1 {
 		all.compress(schema.GroupVersionKind{}, object(fmt.Sprintf("first-%d", i), "none"))
 	}
-	if made := all.compress(schema.GroupVersionKind{}, object("second", "b0c4d8a1")); len(made.compressed) > 70 {
-		t.Errorf("it takes %d bytes", len(made.compressed))
+	if made := all.compress(schema.GroupVersionKind{}, object("second", "b0c4d8a1")); len(made.bytes) > 70 {
+		t.Errorf("it takes %d bytes", len(made.bytes))
 	}
 }
