@@ -58,7 +58,7 @@ server_tests = $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '^//
 long_tests = TestBuiltTwiceIsEqual|TestZipped|TestLease|TestDNS|TestEtcd|TestShardFaults|TestRollingUpgrade|TestUpgradeAndBack
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clusters test test-long test-race locks-test chaos-clusters chaos-shards clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-stages bench-configs bench-shards bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
+.PHONY: help demo demo-clusters test test-long test-race edits locks-test chaos-clusters chaos-shards clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-stages bench-configs bench-shards bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,13 +88,18 @@ test: controlplane tools ## vet; the tests in memory, with the race detector; th
 		$(if $(filter ./...,$(PKG)),$(call folders,//go:build controlplane),$(PKG))
 
 # Each runs alone, too, as .github/workflows/long.yml does.
-LONG = test-race test-oldest database-test locks-test image-test chaos-clusters chaos-shards sim fuzz
+LONG = test-race edits test-oldest database-test locks-test image-test chaos-clusters chaos-shards sim fuzz
 
-test-long: ## run what takes hours or other software: race detector, oldest Kubernetes, databases, locks, image, chaos, simulation, fuzzing
+test-long: ## run what takes hours or other software: race detector, random edits, oldest Kubernetes, databases, locks, image, chaos, simulation, fuzzing
 	@set -e; for target in $(LONG); do $(MAKE) --no-print-directory $$target; done
 
 test-race: controlplane tools ## run all tests with the race detector, those on a real API server included
 	$(GO) test $(RACE) -tags controlplane -timeout 0 $(PKG)
+
+EDITS ?= 40
+
+edits: controlplane ## make EDITS (40) random edits of each example on a real API server, from SEED (1) on: what is undone leaves nothing
+	$(GO) test -tags controlplane -count=1 -timeout 0 -v -run '^TestExamplesEdited$$$$' ./examples -edits $(EDITS) -seed $(SEED)
 
 locks-test: controlplane ## run two clusters with the lock services that are not Go; installs these by apt-get if they are missing
 	@$(lockable)

@@ -35,12 +35,12 @@ var (
 	editSeed  = flag.Uint64("seed", 1, "which ones")
 )
 
-// TestExamplesEdited makes random edits of custom resources, by their schema, and of downstreams. After each of them:
+// TestExamplesEdited makes random edits of custom resources, by their schema, of downstreams, and of inputs. After each of them:
 //   - the status is about the current generation, and `plan` finds nothing to do;
-//   - a downstream that was changed or deleted is as before;
-//   - once the edit of a custom resource is undone, everything is as before. Half of the edits stay, if they leave the upstream ready.
+//   - a downstream that was changed or deleted is as before, and what the API server refuses changes nothing;
+//   - once the edit of a custom resource or an input is undone, everything is as before. Half of the edits stay, if they leave the upstream ready.
 //
-// In the end, a restart takes no request, deletion leaves nothing, and creation makes all of it again as it was.
+// A restart takes no request. In the end, deletion leaves nothing, and creation makes all of it again as it was.
 func TestExamplesEdited(t *testing.T) {
 	stage := newStage(t, others(t), examples(t)...)
 	for _, e := range examples(t) {
@@ -78,12 +78,17 @@ func (s *story) run(steps int) {
 	for range steps {
 		s.settle()
 		before := s.picture()
-		if s.r.IntN(3) == 0 {
+		switch s.r.IntN(12) {
+		case 0:
+			s.restart()
+		case 1, 2, 3:
 			s.disturb()
 			s.awaitPicture(before)
-			continue
+		case 4, 5:
+			s.editInput(before)
+		default:
+			s.editUpstream(before)
 		}
-		s.editUpstream(before)
 	}
 	s.settle()
 	s.restart()
@@ -103,12 +108,43 @@ func (s *story) editUpstream(before string) {
 	}
 	k := s.kindOf(u)
 	spec := s.change(u.Object["spec"], fieldOf(k.Schema, "spec"))
-	if reflect.DeepEqual(spec, u.Object["spec"]) || !s.put(u, spec) {
+	switch {
+	case reflect.DeepEqual(spec, u.Object["spec"]):
+	case s.put(u, spec):
+		s.mayUndo(before, func() { s.put(u, u.Object["spec"]) })
+	default:
+		s.awaitPicture(before)
+	}
+}
+
+// editInput edits a value of one of the ConfigMaps that are inputs, and may undo that.
+func (s *story) editInput(before string) {
+	docs := slices.DeleteFunc(s.documents("inputs.yaml"), func(doc *unstructured.Unstructured) bool { return doc.GetKind() != "ConfigMap" })
+	if len(docs) == 0 {
+		s.editUpstream(before)
 		return
 	}
+	doc := docs[s.r.IntN(len(docs))]
+	data := doc.Object["data"].(map[string]any)
+	key := slices.Sorted(maps.Keys(data))[s.r.IntN(len(data))]
+	objects := s.client.Resource(s.kindOf(doc).GVR).Namespace(s.names[doc.GetNamespace()])
+	name := s.nameOf(doc.GetNamespace(), doc.GetName())
+	was, _, _ := unstructured.NestedString(must.Get(objects.Get(s.t.Context(), name, metav1.GetOptions{})).In(s.t).Object, "data", key)
+	set := func(value string) {
+		patch, _ := json.Marshal(map[string]any{"data": map[string]any{key: value}})
+		s.note("somebody writes %s to ConfigMap %s", patch, name)
+		must.Get(objects.Patch(s.t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "somebody"})).In(s.t)
+	}
+	set([]string{"7", "x y", "", was + "0"}[s.r.IntN(4)])
+	s.mayUndo(before, func() { set(was) })
+}
+
+// mayUndo undoes an edit half of the times, and always if an upstream is not ready with it. Then everything is as before.
+func (s *story) mayUndo(before string, undo func()) {
+	s.t.Helper()
 	s.settle()
 	if s.unready() != "" || s.r.IntN(2) == 0 {
-		s.put(u, u.Object["spec"])
+		undo()
 		s.settle()
 		s.awaitPicture(before)
 	}
