@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // A finalizer of someone else keeps the upstream; ours goes, and nothing is applied any more.
@@ -89,6 +93,48 @@ func TestCascade(t *testing.T) {
 					}))
 				}
 			}
+		}
+	}
+}
+
+// While a finalizer of others holds a downstream, a plan does not end the deletion of the upstream that run holds back.
+func TestPlanOfAHeldDeletion(t *testing.T) {
+	t.Parallel()
+	for _, cascade := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
+		for config, more := range map[string]string{"waits": waiting, "annotation": ""} {
+			t.Run(string(cascade)+"/"+config, spaced(func(t *testing.T, ns, name string) {
+				conf := fill(widgetConfig, ns, name) + more
+				if more == "" {
+					conf = strings.Replace(conf, "owner: {", "owner: {reference: false, ", 1)
+				}
+				start(t, testkit.Config(t), conf).ready()
+				applyReady(t, ns, "a", `{data: {key: value}}`)
+				holdFor(t, ns, "a")
+				testkit.DeleteWith(t, widgets, ns, "a", cascade)
+				waitThat(t, configMaps, ns, "a", func(u *obj) bool { return u.GetDeletionTimestamp() != nil })
+				found := surveyAll(t, testkit.Config(t), survey.Options{}, conf)
+				f := found["a"]
+				switch {
+				case f == nil && testkit.Find(t, widgets, ns, "a") != nil:
+					t.Fatalf("nothing is said of it: %v", found)
+				case f == nil: // it has gone
+					f = &preview.Finding{}
+				}
+				for _, c := range f.Changes {
+					if c.Action.Writes() {
+						t.Errorf("the plan is to %s %s", c.Action, c.Target)
+					}
+				}
+				if f.Finalizer != operator.FinalizerLeave {
+					t.Errorf("the plan for the finalizer is %v", f.Finalizer)
+				}
+				if cascade == metav1.DeletePropagationForeground && !slices.Contains(testkit.Get(t, widgets, ns, "a").GetFinalizers(), name+".example.com/cleanup") {
+					t.Error("run has removed the finalizer")
+				}
+				testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+				waitGone(t, widgets, ns, "a")
+				waitGone(t, configMaps, ns, "a")
+			}))
 		}
 	}
 }

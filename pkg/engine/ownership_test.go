@@ -140,6 +140,31 @@ func TestSecondOwnerReference(t *testing.T) {
 	})
 }
 
+// An object that a second owner keeps when its upstream is deleted is listed as left over, and the next upstream of that
+// name says what keeps it.
+func TestKeptByASecondOwner(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := fill(widgetConfig, ns, name)
+		start(t, testkit.Config(t), conf).ready()
+		applyReady(t, ns, "a", `{data: {key: value}}`)
+		theirs := testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs}}")
+		testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) {
+			u.SetOwnerReferences(append(u.GetOwnerReferences(), metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: theirs.GetUID()}))
+		})
+		deleteAndWait(t, widgets, ns, "a")
+		testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) { // as the garbage collector does
+			u.SetOwnerReferences(u.GetOwnerReferences()[1:])
+		})
+		left := leftOf(t, conf)
+		if len(left) != 1 || left[0].Target.Name != "a" {
+			t.Errorf("a survey finds left of upstreams that are gone: %v", left)
+		}
+		testkit.Apply(t, ns, widget("a", `{data: {key: new}}`))
+		waitsFor(t, widgets, ns, "a", "Conflict", "ConfigMap theirs")
+		waitData(t, ns, "a", "key", "value")
+	})
+}
+
 // Two downstreams of a kind may change their names for each other's.
 func TestSwappedNames(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
