@@ -126,7 +126,11 @@ func (o *proveOptions) print(c *conversions.Conversion, proof *prove.Proof) {
 		fmt.Fprintf(o.streams.Out, "  NOT PROVEN: %s\n", problem)
 	}
 	if cost := proof.MaxCost(); cost > 0 && len(proof.Unproven) == 0 {
-		fmt.Fprintf(o.streams.Out, "  one object costs at most %d of %d units\n", cost, rules.CostPerObject)
+		room := ""
+		if n := prove.ReviewCost / cost; n < prove.ReviewObjects {
+			room = fmt.Sprintf("; of such objects, a review has time for %d", n)
+		}
+		fmt.Fprintf(o.streams.Out, "  one object costs at most %d of %d units%s\n", cost, rules.CostPerObject, room)
 	}
 	for _, pair := range proof.Pairs {
 		fmt.Fprintf(o.streams.Out, "  %s → %s → %s: %s (%s)\n", pair.From, pair.Via, pair.From, verdict(&pair), tried(&pair))

@@ -16,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/convert/generator"
 	"github.com/corollary-dev/corollary/pkg/convert/places"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/rules/cost"
 )
 
@@ -100,6 +101,13 @@ func (p *Proof) Valid() bool {
 	refuted := func(pair Pair) bool { return pair.Counterexample != nil || pair.Objects == 0 }
 	return len(p.Unproven) == 0 && !slices.ContainsFunc(p.Pairs, refuted)
 }
+
+// A review takes at most 30 seconds, for which the API server waits, and a second is about rules.CostPerObject. kubectl,
+// and informers that read from etcd, ask for 500 objects at once.
+const (
+	ReviewCost    = 30 * rules.CostPerObject
+	ReviewObjects = 500
+)
 
 // MaxCost is what converting one object costs at most, in units of CEL: by way of the hub, two pairs.
 func (p *Proof) MaxCost() uint64 {

@@ -22,10 +22,10 @@ type Texts struct {
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionKind]*kindTexts
 
-	// fresh are the texts that are not compressed yet, with bytes in all. Those that no cache has any more are gone.
 	freshMu sync.Mutex
-	fresh   []freshText
-	bytes   int
+	// fresh are the texts that are not compressed yet, with bytes in all. Those that no cache has any more are gone.
+	fresh []freshText
+	bytes int
 }
 
 type freshText struct {
