@@ -17,6 +17,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift/managed"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
 // Live is what is kept of a live object: a few hundred bytes for any object. It is immutable, so it can be shared
@@ -105,6 +106,8 @@ type Secret struct {
 	// Others are the keys of other managers, if the view has generated fields: one that was generated may be theirs by
 	// now.
 	Others []string
+	// Values are the digests of its generated values, if the view has generated fields.
+	Values []canonical.Sum
 	// Content is the digest of all that we own, or give, but for the name and our marks.
 	Content canonical.Sum
 	// HeldBy names the finalizers, if the view has generated fields; empty if there are none.
@@ -224,6 +227,11 @@ func (v *View) secretOf(u *unstructured.Unstructured, owned managed.Fields) *Sec
 	s := &Secret{Content: v.content(v.projection(u.Object, owned))}
 	if v.Generated > 0 {
 		s.HeldBy = intern(cut(heldBy(u.GetFinalizers())))
+		for _, p := range v.Initial[len(v.Initial)-v.Generated:] {
+			if value, ok := fieldpath.Get(u.Object, p); ok && value != nil {
+				s.Values = append(s.Values, canonical.ExactDigest(map[string]any{"value": value}))
+			}
+		}
 	}
 	below, _ := owned.Field("data")
 	data, _ := u.Object["data"].(map[string]any)

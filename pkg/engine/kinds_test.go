@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -154,4 +155,39 @@ func TestSameKind(t *testing.T) {
 		}
 		mustBeAbsent(t, configMaps, ns, "a-copy-copy", "the copy was copied")
 	})
+}
+
+// A downstream that gets another kind leaves its object behind, and has it again with the kind, with or without a name on
+// it. The object of the other kind stays then.
+func TestKindChangedAndBack(t *testing.T) {
+	t.Parallel()
+	for _, named := range []string{"", "  downstreamName: {annotation: NAME.example.com/downstream}\n"} {
+		for _, reload := range []bool{false, true} {
+			t.Run(fmt.Sprint(named != "", reload), spaced(func(t *testing.T, ns, name string) {
+				maps := strings.Replace(fill(widgetConfig, ns, name), "  finalizer:", strings.ReplaceAll(named, "NAME", name)+"  finalizer:", 1)
+				secrets := strings.NewReplacer("kind: ConfigMap", "kind: Secret", "      data: {{ .spec.data }}", "      stringData: {{ .spec.data }}").Replace(maps)
+				r := start(t, testkit.Config(t), maps).ready()
+				change := func(conf string) {
+					if !reload {
+						r = r.restart(nil, conf)
+						return
+					}
+					r.changeTo(name, conf)
+				}
+				applyReady(t, ns, "a", `{data: {key: one}}`)
+				before := waitData(t, ns, "a", "key", "one")
+				change(secrets)
+				secretText(t, ns, "a", "key", is("one"))
+				waitCondition(t, widgets, ns, "a", "Ready", "True")
+				change(maps)
+				testkit.Apply(t, ns, widget("a", `{data: {key: two}}`))
+				waitData(t, ns, "a", "key", "two")
+				waitCondition(t, widgets, ns, "a", "Ready", "True")
+				if after := testkit.Get(t, configMaps, ns, "a"); after.GetUID() != before.GetUID() {
+					t.Error("it was made again")
+				}
+				secretText(t, ns, "a", "key", is("one"))
+			}))
+		}
+	}
 }

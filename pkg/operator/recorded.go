@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -78,16 +77,8 @@ func (d *Downstream) NameOf(at Ref) string {
 // Forgotten lists what the upstream's status records of downstreams that the config no longer has, by name or by kind:
 // nobody looks at such an object any more, and nothing deletes it.
 func (s *Settings) Forgotten(upstream *unstructured.Unstructured) []status.Recorded {
-	if !s.StatusEnabled() || s.Config.Status.Downstreams == "" {
-		return nil
-	}
-	list, ok := fieldpath.Get(upstream.Object, s.DownstreamsPath)
-	if !ok {
-		return nil
-	}
-	known := s.Recorded(upstream)
-	return slices.DeleteFunc(status.RecordedFrom(list), func(r status.Recorded) bool {
-		return r.ObjectName == "" || r.Name == BeforeName || slices.Contains(known, r)
+	return slices.DeleteFunc(s.EverRecorded(upstream), func(r status.Recorded) bool {
+		return r.ObjectName == "" || r.Name == BeforeName || s.isOfDownstream(r)
 	})
 }
 
@@ -95,15 +86,17 @@ func (s *Settings) Forgotten(upstream *unstructured.Unstructured) []status.Recor
 // recorded of another kind than the config has now, from before someone changed it, is left out: it would be looked for
 // where it is not. Such an object stays, as what a config no longer names always does.
 func (s *Settings) Recorded(upstream *unstructured.Unstructured) []status.Recorded {
-	return slices.DeleteFunc(s.EverRecorded(upstream), func(r status.Recorded) bool {
-		return !slices.ContainsFunc(s.Downstreams, func(d *Downstream) bool {
-			return d.Name == r.Name && d.Config.Kind == r.Kind &&
-				d.GVK().Group == schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).Group
-		})
-	})
+	return slices.DeleteFunc(s.EverRecorded(upstream), func(r status.Recorded) bool { return !s.isOfDownstream(r) })
 }
 
-// EverRecorded is Recorded with what the config has forgotten.
+// isOfDownstream reports whether what is recorded has the name and the kind of a downstream.
+func (s *Settings) isOfDownstream(r status.Recorded) bool {
+	i := s.IndexOf(r.Name)
+	return i >= 0 && s.Downstreams[i].GVK().GroupKind() == r.GroupKind()
+}
+
+// EverRecorded is Recorded with what the config has forgotten. What it forgot when a downstream got another kind is of
+// that downstream again when it has the kind again, unless it has recorded an object since.
 func (s *Settings) EverRecorded(upstream *unstructured.Unstructured) []status.Recorded {
 	if !s.StatusEnabled() || s.Config.Status.Downstreams == "" {
 		return nil
@@ -112,7 +105,25 @@ func (s *Settings) EverRecorded(upstream *unstructured.Unstructured) []status.Re
 	if !ok {
 		return nil
 	}
-	return status.RecordedFrom(list)
+	recorded := status.RecordedFrom(list)
+	for i, r := range recorded {
+		if s.IndexOf(r.Name) >= 0 {
+			continue
+		}
+		for _, d := range s.Downstreams {
+			if again := r.UnderName(d.Name); again.NameWithKind() == r.Name && s.isOfDownstream(again) && !has(recorded, again) {
+				recorded[i] = again
+			}
+		}
+	}
+	return recorded
+}
+
+// has reports whether a list records an object of the same downstream and kind.
+func has(recorded []status.Recorded, r status.Recorded) bool {
+	return slices.ContainsFunc(recorded, func(other status.Recorded) bool {
+		return other.Name == r.Name && other.GroupKind() == r.GroupKind()
+	})
 }
 
 // RefOf is where a live object is.

@@ -54,6 +54,15 @@ func (r Recorded) Done() bool { return r.State == StateFinished || r.State == St
 // IsCurrent reports whether the object is certainly its downstream's, and no other one has replaced it.
 func (r Recorded) IsCurrent() bool { return !r.Guessed && !r.Replaced }
 
+// NameWithKind is the name of what a config has forgotten where it has the name with another kind.
+func (r Recorded) NameWithKind() string { return r.Name + "." + strings.ToLower(r.Kind) }
+
+// UnderName is the same of another downstream.
+func (r Recorded) UnderName(name string) Recorded {
+	r.Name = name
+	return r
+}
+
 // GroupKind is the kind of the object.
 func (r Recorded) GroupKind() schema.GroupKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind()

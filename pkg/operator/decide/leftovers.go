@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
@@ -30,6 +31,9 @@ func decideLeftovers(s *operator.Settings, in operator.Input, out *operator.Deci
 		case mayHave != "":
 			o.State, o.Action = operator.StateSuperseded, operator.ActionRelease
 			o.Message = "it may have the last value of " + mayHave + ": it is kept, and is yours from now on"
+		case inPlace(current) && hasOtherValues(s, in, own):
+			o.State, o.Action = operator.StateSuperseded, operator.ActionRelease
+			o.Message = fmt.Sprintf("%s has other random values than it: it is kept, and is yours from now on", current.Target)
 		case !own.Certain && !kindInPlace(s, own.Downstream, outcomes):
 			o.State, o.Message = operator.StateSuperseded, "it stays until every downstream of its kind exists"
 		case current.State == operator.StateUnwanted:
@@ -84,6 +88,22 @@ func mayHaveLost(s *operator.Settings, own operator.Owned, outcomes []operator.O
 		}
 	}
 	return ""
+}
+
+// hasOtherValues reports whether an object at no target has generated values that the object that has replaced it does
+// not have, because it existed already: nothing else may have them.
+func hasOtherValues(s *operator.Settings, in operator.Input, own operator.Owned) bool {
+	d, k := s.Downstreams[own.Downstream], in.Desired.First(own.Downstream)
+	if d.Several() {
+		k = wantedFor(in, own.Downstream, own.Live)
+	}
+	if own.Live.Deleting || own.Live.Secret == nil || k == operator.NoIndex {
+		return false
+	}
+	now := in.Facts[k].Live
+	return now != nil && now.Secret != nil && slices.ContainsFunc(own.Live.Secret.Values, func(value canonical.Sum) bool {
+		return !slices.Contains(now.Secret.Values, value)
+	})
 }
 
 func nameOf(at operator.Ref) string {

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -157,7 +156,7 @@ func keepForgotten(s *operator.Settings, recorded []status.Recorded, upstream *u
 			return slices.ContainsFunc(list, func(have status.Recorded) bool { return have.Name == r.Name })
 		}
 		if taken(recorded) || k >= len(known) && taken(all) {
-			r.Name += "." + strings.ToLower(r.Kind)
+			r.Name = r.NameWithKind()
 		}
 		if k >= len(known) && taken(all) {
 			r.Name += "." + r.ObjectName
