@@ -50,6 +50,8 @@ type Live struct {
 	Unselected bool
 	// Deleting means that the object has a deletionTimestamp.
 	Deleting bool
+	// Copied means that the API server's record of our apply is older than the object: someone copied another one with it.
+	Copied bool
 	// StatusWritten means that the status of the object was written.
 	StatusWritten bool
 	// HasPreviousNames means that the object uses a name of View.Previous.
@@ -182,6 +184,8 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 	var owned managed.Fields
 	if l.Managed = our >= 0; l.Managed {
 		owned = es[our].Owned
+		metadata, _ := u.Object["metadata"].(map[string]any)
+		l.Copied = es[our].IsOlderThan(text(metadata, "creationTimestamp"))
 		l.P, l.Shape = v.sum(u.Object, owned), owned.Shape(u.Object)
 	}
 	if l.Managed || v.Generated > 0 {

@@ -1,15 +1,18 @@
 package engine_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/survey"
@@ -137,6 +140,40 @@ func TestSecondOwnerReference(t *testing.T) {
 		waitData(t, ns, "b", "key", "new")
 		waitCondition(t, widgets, ns, "b", "Ready", "True") // reported last, after what is left over was dealt with
 		mustBeSame(t, configMaps, cm, "it is the other one's")
+	})
+}
+
+// Whoever copies a namespace with all that the API server records of its objects has copies that belong to nobody: they
+// are not deleted, not with their upstream either, and an upstream that wants one says whose it seems to be.
+func TestCopiedNamespace(t *testing.T) {
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
+		conf := strings.NewReplacer("namespaces: ["+ns+"]", "namespaces: ["+ns+", "+other+"]", "owner: {", "owner: {reference: false, ").
+			Replace(fill(widgetConfig, ns, name))
+		r := start(t, testkit.Config(t), conf).ready()
+		applyReady(t, ns, "a", `{data: {key: value}}`)
+		copied := testkit.Get(t, configMaps, ns, "a").DeepCopy()
+		records := must.Get(json.Marshal(copied.GetManagedFields())).In(t)
+		<-time.After(2 * time.Second)
+		copied.SetNamespace(other)
+		copied.SetUID("")
+		copied.SetResourceVersion("")
+		copied.SetManagedFields(nil)
+		must.Get(testkit.Dynamic(t).Resource(configMaps).Namespace(other).Create(t.Context(), copied, metav1.CreateOptions{FieldManager: "restore"})).In(t)
+		testkit.Patch(t, configMaps, other, "a", "restore", fmt.Sprintf(`{"metadata":{"managedFields":%s}}`, records))
+		testkit.Apply(t, ns, widget("a", `{data: {key: new}}`))
+		waitData(t, ns, "a", "key", "new")
+		testkit.Apply(t, other, widget("a", `{data: {key: copied}}`))
+		waitsFor(t, widgets, other, "a", "Conflict", "belongs to "+ns+"/a")
+		r = r.restart(nil, conf)
+		testkit.Apply(t, ns, widget("a", `{data: {key: newer}}`))
+		waitData(t, ns, "a", "key", "newer")
+		deleteAndWait(t, widgets, ns, "a")
+		waitGone(t, configMaps, ns, "a")
+		never(t, func() (bool, string) {
+			u := testkit.Find(t, configMaps, other, "a")
+			return u == nil || u.GetDeletionTimestamp() != nil, "the copy is deleted"
+		})
+		r.halt()
 	})
 }
 

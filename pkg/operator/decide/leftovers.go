@@ -172,7 +172,8 @@ func kindInPlace(s *operator.Settings, i int, outcomes []operator.Outcome) bool 
 // have the mark of the upstream with this uid, or may be its own without; recorded is what its status records, and
 // known has the uids that a witness knows, each with its downstream, or NoIndex where only its kind is known. A nil
 // desired state has no targets: everything is left over, as at deletion. Objects that we do not own for all that are
-// left out, and so are those that deletion.before made, which have a way of their own.
+// left out, copies that nobody knows of among them, and so are those that deletion.before made, which have a way of
+// their own.
 func Leftovers(s *operator.Settings,
 	upstream types.UID, w *operator.Desired, owned [][]*drift.Live, recorded []status.Recorded, known map[types.UID]int,
 ) []operator.Owned {
@@ -188,7 +189,7 @@ func Leftovers(s *operator.Settings,
 			if !certain && isKnown && remembered != operator.NoIndex {
 				home, certain = remembered, true
 			}
-			if !marks.OwnsFor(s.Downstreams[home], live, upstream, isKnown) {
+			if !marks.OwnsFor(s.Downstreams[home], live, upstream, isKnown) || !isKnown && isCopy(owned[i], live) {
 				continue
 			}
 			seen[live.UID] = true
@@ -204,6 +205,14 @@ func Leftovers(s *operator.Settings,
 		return cmp.Or(cmp.Compare(a.Downstream, b.Downstream), operator.RefOf(a.Live).Compare(operator.RefOf(b.Live)))
 	})
 	return left
+}
+
+// isCopy reports whether someone has copied another one of these objects into another namespace, marks and managedFields
+// included, as tools do that restore a namespace under another name.
+func isCopy(owned []*drift.Live, live *drift.Live) bool {
+	return live.Copied && slices.ContainsFunc(owned, func(other *drift.Live) bool {
+		return other.Name == live.Name && other.Namespace != live.Namespace && !other.Copied
+	})
 }
 
 func isTarget(s *operator.Settings, w *operator.Desired, i int, live *drift.Live, recorded []status.Recorded) bool {
