@@ -14,6 +14,13 @@ func WithDryRun() Option {
 	return func(c *Client) { c.dry = true }
 }
 
+// DryRun returns the same client with WithDryRun.
+func (c *Client) DryRun() *Client {
+	asking := *c
+	asking.dry = true
+	return &asking
+}
+
 // Dry reports whether the client sends its writes as dry runs.
 func (c *Client) Dry() bool { return c.dry }
 
@@ -24,11 +31,9 @@ func (c *Client) Dry() bool { return c.dry }
 func (c *Client) WouldStore(
 	ctx context.Context, t Target, obj *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
-	asking := *c
-	asking.dry = true
 	p := patchOf(obj)
 	p.replace(obj.Object)
-	out, failed := p.send(ctx, &asking, op{verb: "patch", doing: "replacing (dry run)", needs: "patch"}, t)
+	out, failed := p.send(ctx, c.DryRun(), op{verb: "patch", doing: "replacing (dry run)", needs: "patch"}, t)
 	if failed != nil {
 		return nil, failed
 	}

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
@@ -30,6 +32,38 @@ func post(t *testing.T, ns, manager, yaml string) *unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// An adoption that the API server refuses takes nothing over, whether it would refuse the apply or only what would be
+// removed by then. It is said, and once it can be, the object is adopted.
+func TestAdoptRefused(t *testing.T) {
+	t.Parallel()
+	for name, data := range map[string]string{"a key changes": "{key: old}", "a key goes": "{key: value, more: '1'}"} {
+		t.Run(name, spaced(func(t *testing.T, ns, name string) {
+			maps := testkit.Dynamic(t).Resource(configMaps).Namespace(ns)
+			apply := func(text string) error {
+				_, err := maps.Apply(t.Context(), "a", testkit.Parse(t, text), metav1.ApplyOptions{FieldManager: "ci"})
+				return err
+			}
+			must.Do(t, apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, immutable: true, data: `+data+`}`))
+			before := testkit.Get(t, configMaps, ns, "a")
+			start(t, testkit.Config(t), adopting(ns, name, "ci")).ready()
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			waitsFor(t, widgets, ns, "a", "Rejected", "immutable")
+			mustBeSame(t, configMaps, before, "it cannot be adopted")
+			if after := testkit.Get(t, configMaps, ns, "a"); !reflect.DeepEqual(before.GetManagedFields(), after.GetManagedFields()) {
+				t.Errorf("its managers are %v", after.GetManagedFields())
+			}
+			must.Do(t, apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {theirs: "yes"}}, immutable: true, data: `+data+`}`))
+			testkit.Delete(t, configMaps, ns, "a")
+			must.Do(t, apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: `+data+`}`))
+			waitData(t, ns, "a", "key", "value")
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			if _, has := testkit.Get(t, configMaps, ns, "a").Object["data"].(map[string]any)["more"]; has {
+				t.Error("what only ci had is left")
+			}
+		}))
+	}
 }
 
 // What another tool made is taken over with its fields: what the template does not have goes, at once and later. What a
@@ -66,8 +100,8 @@ func TestAdoptFrom(t *testing.T) {
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			quiet(t, counter)
 			t.Logf("%s: %v", row.manager, counter.Snapshot())
-			if n := counter.Snapshot(); n[writeDownstream] != 3 || n[readDownstream] != 2 || n[writeStatus] != 1 {
-				t.Errorf("want a create that is refused, a patch of the fields' owners and an apply, two reads and a status: %v", n)
+			if n := counter.Snapshot(); n[writeDownstream] != 6 || n[readDownstream] != 3 || n[writeStatus] != 1 {
+				t.Errorf("want a create that is refused, a patch of the fields' owners and an apply, three dry runs, three reads and a status: %v", n)
 			}
 			cm := testkit.Get(t, configMaps, ns, "a")
 			data, _, _ := unstructured.NestedStringMap(cm.Object, "data")

@@ -23,6 +23,9 @@ func (x *action) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := x.mayBeAdopted(ctx); err != nil {
+		return err
+	}
 	taken, err := x.takeOverFields(ctx)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package act
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -56,7 +57,8 @@ func Patched(
 		if !ok {
 			want = d.Want // of an item at another index in doc
 		}
-		if fieldpath.Set(after.Object, d.Path, want) != nil {
+		have, _ := fieldpath.Get(after.Object, d.Path)
+		if fieldpath.Set(after.Object, d.Path, merged(have, want)) != nil {
 			addItem(after.Object, d.Path, want)
 		}
 	}
@@ -66,6 +68,20 @@ func Patched(
 		}
 	}
 	return after
+}
+
+// merged is what an apply of a value makes of one of which we own nothing: what others have in a map stays.
+func merged(have, want any) any {
+	theirs, isMap := have.(map[string]any)
+	ours, both := want.(map[string]any)
+	if !isMap || !both {
+		return want
+	}
+	out := maps.Clone(theirs)
+	for key, value := range ours {
+		out[key] = merged(theirs[key], value)
+	}
+	return out
 }
 
 // removeField removes a field from an object, and the maps that become empty.

@@ -36,6 +36,20 @@ func (x *action) takeOverFields(ctx context.Context) (*unstructured.Unstructured
 	return obj, nil
 }
 
+// mayBeAdopted asks by dry runs whether an object of others can be adopted: else its managers would lose their fields to
+// an apply that is refused.
+func (x *action) mayBeAdopted(ctx context.Context) error {
+	if !x.Theirs || x.Live == nil || !x.Live.NeedsTakeover || x.Client.Dry() {
+		return nil
+	}
+	asking := *x.Actor
+	asking.Client = x.Client.DryRun()
+	if err := asking.begin(x.Outcome).update(ctx); !apply.DryRunUnsupported(err) {
+		return err
+	}
+	return nil
+}
+
 // extras lists what an apply left on an object and must be removed: keys that others added to exclusive fields, and
 // previous marks that another manager owns too. created: the apply created the object. In an existing object without
 // other managers, an empty map of ours looks as if we owned all its keys.
