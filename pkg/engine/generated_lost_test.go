@@ -150,3 +150,57 @@ func TestValuesLostWithTheProcess(t *testing.T) {
 		}
 	})
 }
+
+// A Secret whose place an existing one takes, which keeps its own values, is not deleted: nothing else may have its values.
+func TestReplacedByOtherValues(t *testing.T) {
+	t.Parallel()
+	for name, their := range map[string][]string{"all": {"password", "pin"}, "one": {"password"}} {
+		t.Run(name, spaced(func(t *testing.T, ns, name string) {
+			for _, key := range append([]string{"any"}, their...) {
+				testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: theirs}}`)
+				setKey(t, ns, "theirs", key, "earlier")
+			}
+			conf := generatedConfig(t, ns, name, "adoptionPolicy: IfUnowned")
+			r := start(t, testkit.Config(t), conf).ready()
+			applyKey(t, ns, "a", "value")
+			password, pin := generatedOf(t, ns, "a")
+			testkit.Apply(t, ns, widget("a", `{name: theirs, data: {key: value}}`))
+			secretText(t, ns, "theirs", "key", is("value"))
+			waitThat(t, secretKind, ns, "a", func(u *obj) bool { return len(u.GetAnnotations()) == 0 })
+			generatedIs(t, ns, "a", password, pin)
+			secretText(t, ns, "theirs", "password", is("earlier"))
+			if len(their) == 1 {
+				secretText(t, ns, "theirs", "pin", is(pin))
+			}
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			r.restart(nil, conf)
+			deleteAndWait(t, widgets, ns, "a")
+			generatedIs(t, ns, "a", password, pin)
+		}))
+	}
+}
+
+// A Secret that a change of the kind left behind has the last values of its downstream, when that has the kind again.
+func TestGeneratedAfterAnotherKind(t *testing.T) {
+	t.Parallel()
+	for _, named := range []string{"", "  downstreamName: {annotation: NAME.example.com/downstream}\n"} {
+		t.Run(fmt.Sprint(named != ""), spaced(func(t *testing.T, ns, name string) {
+			say := func(conf string) string {
+				return strings.Replace(conf, "  finalizer:", strings.ReplaceAll(named, "NAME", name)+"  finalizer:", 1)
+			}
+			secrets, maps := say(generatedConfig(t, ns, name)), say(fill(widgetConfig, ns, name))
+			r := start(t, testkit.Config(t), secrets).ready()
+			applyKey(t, ns, "a", "value")
+			password, pin := generatedOf(t, ns, "a")
+			r = r.restart(nil, maps)
+			waitData(t, ns, "a", "key", "value")
+			r = r.restart(nil, strings.Replace(secrets, ".metadata.name }}", ".metadata.name }}2", 1))
+			generatedIs(t, ns, "a2", password, pin)
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			r = r.restart(nil, secrets)
+			waitGone(t, secretKind, ns, "a2")
+			generatedIs(t, ns, "a", password, pin)
+			r.halt()
+		}))
+	}
+}
