@@ -102,8 +102,8 @@ func (p *Proof) Valid() bool {
 	return len(p.Unproven) == 0 && !slices.ContainsFunc(p.Pairs, refuted)
 }
 
-// A review takes at most 30 seconds, for which the API server waits, and a second is about rules.CostPerObject. kubectl,
-// and informers that read from etcd, ask for 500 objects at once.
+// A review takes at most 30 seconds, for which the API server waits, and a second is about rules.CostPerObject. Both
+// kubectl and informers that read from etcd ask for 500 objects at once.
 const (
 	ReviewCost    = 30 * rules.CostPerObject
 	ReviewObjects = 500

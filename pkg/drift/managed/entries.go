@@ -55,7 +55,9 @@ func (e *Entry) Applied(manager string) bool {
 
 // IsOlderThan reports whether the entry says that it was written before an object was created that has this
 // creationTimestamp: then it is that of another object, and came with a copy.
-func (e *Entry) IsOlderThan(creationTimestamp string) bool { return e.time != "" && e.time < creationTimestamp }
+func (e *Entry) IsOlderThan(creationTimestamp string) bool {
+	return e.time != "" && e.time < creationTimestamp
+}
 
 // WritesStatus reports whether the entry owns anything in the status.
 func (e Entry) WritesStatus() bool {

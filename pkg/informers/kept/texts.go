@@ -13,8 +13,8 @@ import (
 )
 
 // Texts compresses the JSON of cached objects. Objects of one kind are alike, so that each is compressed by means of
-// another one of its kind: what is left of it is little more than what only it has. An object that is new is often read,
-// and replaced by what was written about it, within a second: so it is compressed a while later, together with others.
+// another one of its kind: what is left of it is little more than what only it has. A new object is often read, and
+// replaced by what was written about it, within a second: so it is compressed a while later, together with others.
 type Texts struct {
 	// plain is the empty dictionary: with it, each object is compressed by itself.
 	plain *dictionary

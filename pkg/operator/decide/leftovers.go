@@ -24,16 +24,13 @@ func decideLeftovers(s *operator.Settings, in operator.Input, out *operator.Deci
 		successors := successors(s, in, outcomes, own)
 		current := weakest(successors, own.Downstream)
 		o := leftover(in, own)
-		switch mayHave := mayHaveLost(s, own, outcomes); {
+		switch keeps := keepsValues(s, in, own, current, outcomes); {
 		case in.Selected && isNameless(s, own):
 			o.State, o.Message = operator.StateSuperseded,
 				"it stays: nothing says of which downstream it is; delete it if nothing needs it"
-		case mayHave != "":
+		case keeps != "":
 			o.State, o.Action = operator.StateSuperseded, operator.ActionRelease
-			o.Message = "it may have the last value of " + mayHave + ": it is kept, and is yours from now on"
-		case inPlace(current) && hasOtherValues(s, in, own):
-			o.State, o.Action = operator.StateSuperseded, operator.ActionRelease
-			o.Message = fmt.Sprintf("%s has other random values than it: it is kept, and is yours from now on", current.Target)
+			o.Message = keeps + ": it is kept, and is yours from now on"
 		case !own.Certain && !kindInPlace(s, own.Downstream, outcomes):
 			o.State, o.Message = operator.StateSuperseded, "it stays until every downstream of its kind exists"
 		case current.State == operator.StateUnwanted:
@@ -74,6 +71,19 @@ func decideLeftovers(s *operator.Settings, in operator.Input, out *operator.Deci
 func isNameless(s *operator.Settings, own operator.Owned) bool {
 	return s.NameKey() != "" && own.Live.Downstream == "" && !own.Certain && !own.Live.Deleting &&
 		!s.Downstreams[own.Downstream].OwnsFields()
+}
+
+// keepsValues says why an object at no target may be the only one with its generated values; empty if it is not.
+func keepsValues(
+	s *operator.Settings, in operator.Input, own operator.Owned, current operator.Outcome, outcomes []operator.Outcome,
+) string {
+	if of := mayHaveLost(s, own, outcomes); of != "" {
+		return "it may have the last value of " + of
+	}
+	if inPlace(current) && hasOtherValues(s, in, own) {
+		return current.Target.String() + " has other random values than it"
+	}
+	return ""
 }
 
 // mayHaveLost names the object that is about to get new values though an object at no target may have the last ones;
@@ -180,7 +190,7 @@ func Leftovers(s *operator.Settings,
 	var left []operator.Owned
 	seen := map[types.UID]bool{}
 	for i := range s.Downstreams {
-		for _, live := range owned[i] {
+		for _, live := range withoutCopies(owned[i], known) {
 			if seen[live.UID] || marks.IsBeforeObject(live) || isTarget(s, w, i, live, recorded) {
 				continue
 			}
@@ -189,7 +199,7 @@ func Leftovers(s *operator.Settings,
 			if !certain && isKnown && remembered != operator.NoIndex {
 				home, certain = remembered, true
 			}
-			if !marks.OwnsFor(s.Downstreams[home], live, upstream, isKnown) || !isKnown && isCopy(owned[i], live) {
+			if !marks.OwnsFor(s.Downstreams[home], live, upstream, isKnown) {
 				continue
 			}
 			seen[live.UID] = true
@@ -207,11 +217,17 @@ func Leftovers(s *operator.Settings,
 	return left
 }
 
-// isCopy reports whether someone has copied another one of these objects into another namespace, marks and managedFields
-// included, as tools do that restore a namespace under another name.
-func isCopy(owned []*drift.Live, live *drift.Live) bool {
-	return live.Copied && slices.ContainsFunc(owned, func(other *drift.Live) bool {
-		return other.Name == live.Name && other.Namespace != live.Namespace && !other.Copied
+// withoutCopies leaves out objects that nobody knows and that someone has copied from another namespace with marks and
+// managedFields, as tools do that restore a namespace under another name.
+func withoutCopies(owned []*drift.Live, known map[types.UID]int) []*drift.Live {
+	if !slices.ContainsFunc(owned, func(live *drift.Live) bool { return live.Copied }) {
+		return owned
+	}
+	return slices.DeleteFunc(slices.Clone(owned), func(live *drift.Live) bool {
+		_, isKnown := known[live.UID]
+		return live.Copied && !isKnown && slices.ContainsFunc(owned, func(other *drift.Live) bool {
+			return other.Name == live.Name && other.Namespace != live.Namespace && !other.Copied
+		})
 	})
 }
 

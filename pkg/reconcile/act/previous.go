@@ -36,8 +36,8 @@ func (x *action) takeOverFields(ctx context.Context) (*unstructured.Unstructured
 	return obj, nil
 }
 
-// mayBeAdopted asks by dry runs whether an object of others can be adopted: else its managers would lose their fields to
-// an apply that is refused.
+// mayBeAdopted asks by dry runs whether an object of others can be adopted: else its managers would lose their fields
+// to an apply that is refused.
 func (x *action) mayBeAdopted(ctx context.Context) error {
 	if !x.Theirs || x.Live == nil || !x.Live.NeedsTakeover || x.Client.Dry() {
 		return nil
