@@ -87,8 +87,11 @@ func TestShape(t *testing.T) {
 		{"an empty one", `{a: "", b: {image: "i:1", type: A}}`, owned, false},
 		{"another type", `{a: x, b: {image: "i:1", type: B}}`, owned, false},
 		{"the latest image", `{a: x, b: {image: "i", type: A}}`, owned, false},
+		{"a URL, which is no image name either", `{a: x, b: {image: "https://example.com/i", type: A}}`, owned, true},
 		{"an image name that is not valid, for which the API server does not think of latest", `{a: x, b: {image: " ", type: A}}`, owned, true},
 		{"an image by digest", `{a: x, b: {image: "h:1/i@sha256:0", type: A}}`, owned, true},
+		{"a tag and a digest", `{a: x, b: {image: "i:latest@sha256:` + strings.Repeat("0", 64) + `", type: A}}`, owned, false},
+		{"a digest alone", `{a: x, b: {image: "i@sha256:` + strings.Repeat("0", 64) + `", type: A}}`, owned, true},
 		{"a field less", `{a: x, b: {image: "i:1", type: A}}`, `{"f:a": {}, "f:b": {"f:type": {}}}`, false},
 		{"a field of others", `{a: x, b: {image: "i:1", type: A}, c: 1}`, owned, true},
 	} {

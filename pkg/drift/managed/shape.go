@@ -3,6 +3,8 @@ package managed
 import (
 	"hash/maphash"
 	"strings"
+
+	"github.com/distribution/reference"
 )
 
 // shapeSeed is for shapes, which are only compared within one process.
@@ -65,16 +67,19 @@ func selected(name, value string) string {
 	case "type":
 		return value
 	case "image":
-		_, tag, _ := strings.Cut(value[strings.LastIndexByte(value, '/')+1:], ":")
-		if tag == "latest" || tag == "" && strings.Trim(value, imageChars) == "" {
+		name, _, _ := strings.Cut(value[strings.LastIndexByte(value, '/')+1:], "@")
+		if _, tag, _ := strings.Cut(name, ":"); tag != "" && tag != "latest" {
+			return "" // as most are
+		}
+		named, err := reference.ParseNormalizedNamed(value)
+		_, isTagged := named.(reference.Tagged)
+		_, isDigested := named.(reference.Digested)
+		if err == nil && (isTagged || !isDigested) {
 			return "latest"
 		}
 	}
 	return ""
 }
-
-// imageChars are those of the name of an image without a digest.
-const imageChars = "abcdefghijklmnopqrstuvwxyz0123456789._-/:"
 
 func (f Fields) shapeOfItems(list []any) uint64 {
 	var sum uint64
