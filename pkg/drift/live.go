@@ -50,13 +50,18 @@ type Live struct {
 	Unselected bool
 	// Deleting means that the object has a deletionTimestamp.
 	Deleting bool
-	// Copied means that the API server's record of our apply is older than the object: someone copied another one with it.
+	// Copied means that the API server's record of our apply is older than the object, by more than a request can take:
+	// someone has copied another one with it.
 	Copied bool
 	// StatusWritten means that the status of the object was written.
 	StatusWritten bool
 	// HasPreviousNames means that the object uses a name of View.Previous.
 	HasPreviousNames bool
 }
+
+// maxCreation is more than a create takes from the record of its apply to the creationTimestamp, which is set after
+// admission, on clocks that differ a little.
+const maxCreation = time.Minute
 
 // Identity says which object it is, and which state of it.
 type Identity struct {
@@ -184,8 +189,7 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 	var owned managed.Fields
 	if l.Managed = our >= 0; l.Managed {
 		owned = es[our].Owned
-		metadata, _ := u.Object["metadata"].(map[string]any)
-		l.Copied = es[our].IsOlderThan(text(metadata, "creationTimestamp"))
+		l.Copied = es[our].IsOlderThan(l.Created, maxCreation)
 		l.P, l.Shape = v.sum(u.Object, owned), owned.Shape(u.Object)
 	}
 	if l.Managed || v.Generated > 0 {

@@ -191,3 +191,24 @@ func TestKindChangedAndBack(t *testing.T) {
 		}
 	}
 }
+
+// The objects of a list have their items again, too, with another name as well: their values are carried over.
+func TestItemsKindChangedAndBack(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		secrets := poolOfSecrets(ns, name)
+		maps := strings.NewReplacer("kind: Secret", "kind: ConfigMap", "stringData:", "data:", generatedLine, "").Replace(secrets)
+		r := start(t, testkit.Config(t), secrets).ready()
+		testkit.Apply(t, ns, pool("a", "one=x", "two=x"))
+		one, two := secretText(t, ns, "a-one", "password", anyText), secretText(t, ns, "a-two", "password", anyText)
+		waitCondition(t, pools, ns, "a", "Ready", "True")
+		r = r.restart(nil, maps)
+		waitData(t, ns, "a-two", "value", "x")
+		waitCondition(t, pools, ns, "a", "Ready", "True")
+		r = r.restart(nil, replaceOnce(t, secrets, "-{{ item.name }}", "-{{ item.name }}2"))
+		secretText(t, ns, "a-one2", "password", is(one))
+		secretText(t, ns, "a-two2", "password", is(two))
+		waitGone(t, secretKind, ns, "a-one")
+		waitGone(t, secretKind, ns, "a-two")
+		r.halt()
+	})
+}

@@ -146,35 +146,44 @@ func TestSecondOwnerReference(t *testing.T) {
 // Whoever copies a namespace with all that the API server records of its objects has copies that belong to nobody: they
 // are not deleted, not with their upstream either, and an upstream that wants one says whose it seems to be.
 func TestCopiedNamespace(t *testing.T) {
-	inSpaces(t, func(t *testing.T, ns, other, name string) {
-		conf := strings.NewReplacer("namespaces: ["+ns+"]", "namespaces: ["+ns+", "+other+"]", "owner: {", "owner: {reference: false, ").
-			Replace(fill(widgetConfig, ns, name))
-		r := start(t, testkit.Config(t), conf).ready()
-		applyReady(t, ns, "a", `{data: {key: value}}`)
-		copied := testkit.Get(t, configMaps, ns, "a").DeepCopy()
-		records := must.Get(json.Marshal(copied.GetManagedFields())).In(t)
-		<-time.After(2 * time.Second)
-		copied.SetNamespace(other)
-		copied.SetUID("")
-		copied.SetResourceVersion("")
-		copied.SetManagedFields(nil)
-		must.Get(testkit.Dynamic(t).Resource(configMaps).Namespace(other).Create(t.Context(), copied, metav1.CreateOptions{FieldManager: "restore"})).In(t)
-		testkit.Patch(t, configMaps, other, "a", "restore", fmt.Sprintf(`{"metadata":{"managedFields":%s}}`, records))
-		testkit.Apply(t, ns, widget("a", `{data: {key: new}}`))
-		waitData(t, ns, "a", "key", "new")
-		testkit.Apply(t, other, widget("a", `{data: {key: copied}}`))
-		waitsFor(t, widgets, other, "a", "Conflict", "belongs to "+ns+"/a")
-		r = r.restart(nil, conf)
-		testkit.Apply(t, ns, widget("a", `{data: {key: newer}}`))
-		waitData(t, ns, "a", "key", "newer")
-		deleteAndWait(t, widgets, ns, "a")
-		waitGone(t, configMaps, ns, "a")
-		never(t, func() (bool, string) {
-			u := testkit.Find(t, configMaps, other, "a")
-			return u == nil || u.GetDeletionTimestamp() != nil, "the copy is deleted"
-		})
-		r.halt()
-	})
+	t.Parallel()
+	for row, more := range map[string]string{"deleted": "", "waits": waiting, "not wanted": "", "renamed": ""} {
+		t.Run(row, spacedTwice(func(t *testing.T, ns, other, name string) {
+			conf := strings.NewReplacer("namespaces: ["+ns+"]", "namespaces: ["+ns+", "+other+"]", "owner: {", "owner: {reference: false, ").
+				Replace(with(fill(widgetConfig, ns, name), "when: \"!('none' in self.spec.data)\"")) + more
+			r := start(t, testkit.Config(t), conf).ready()
+			applyReady(t, ns, "a", `{data: {key: value}}`)
+			copied := testkit.Get(t, configMaps, ns, "a").DeepCopy()
+			records := must.Get(json.Marshal(copied.GetManagedFields())).In(t)
+			<-time.After(2 * time.Minute)
+			copied.SetNamespace(other)
+			copied.SetUID("")
+			copied.SetResourceVersion("")
+			copied.SetManagedFields(nil)
+			must.Get(testkit.Dynamic(t).Resource(configMaps).Namespace(other).Create(t.Context(), copied, metav1.CreateOptions{FieldManager: "restore"})).In(t)
+			testkit.Patch(t, configMaps, other, "a", "restore", fmt.Sprintf(`{"metadata":{"managedFields":%s}}`, records))
+			testkit.Apply(t, other, widget("a", `{data: {key: copied}}`))
+			waitsFor(t, widgets, other, "a", "Conflict", "belongs to "+ns+"/a")
+			r = r.restart(nil, conf)
+			testkit.Apply(t, ns, widget("a", `{data: {key: new}}`))
+			waitData(t, ns, "a", "key", "new")
+			switch row {
+			case "not wanted":
+				testkit.Apply(t, ns, widget("a", `{data: {none: more}}`))
+			case "renamed":
+				testkit.Apply(t, ns, widget("a", `{name: a2, data: {key: value}}`))
+			default:
+				deleteAndWait(t, widgets, ns, "a")
+			}
+			waitGone(t, configMaps, ns, "a")
+			r = r.restart(nil, conf)
+			never(t, func() (bool, string) {
+				u := testkit.Find(t, configMaps, other, "a")
+				return u == nil || u.GetDeletionTimestamp() != nil, "the copy is deleted"
+			})
+			r.halt()
+		}))
+	}
 }
 
 // An object that a second owner keeps when its upstream is deleted is listed as left over, and the next upstream of that

@@ -106,12 +106,13 @@ func (s *Settings) EverRecorded(upstream *unstructured.Unstructured) []status.Re
 		return nil
 	}
 	recorded := status.RecordedFrom(list)
-	for i, r := range recorded {
+	before := slices.Clone(recorded)
+	for i, r := range before {
 		if s.IndexOf(r.Name) >= 0 {
 			continue
 		}
 		for _, d := range s.Downstreams {
-			if again := r.UnderName(d.Name); again.NameWithKind() == r.Name && s.isOfDownstream(again) && !has(recorded, again) {
+			if again := r.UnderName(d.Name); again.NameWithKind() == r.Name && s.isOfDownstream(again) && !has(before, again) {
 				recorded[i] = again
 			}
 		}

@@ -3,6 +3,7 @@ package managed
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -53,10 +54,10 @@ func (e *Entry) Applied(manager string) bool {
 	return e.Manager == manager && e.Operation == "Apply" && e.Subresource == ""
 }
 
-// IsOlderThan reports whether the entry says that it was written before an object was created that has this
-// creationTimestamp: then it is that of another object, and came with a copy.
-func (e *Entry) IsOlderThan(creationTimestamp string) bool {
-	return e.time != "" && e.time < creationTimestamp
+// IsOlderThan reports whether the entry was written that long before a time in seconds since 1970.
+func (e *Entry) IsOlderThan(created int64, by time.Duration) bool {
+	at, err := time.Parse(time.RFC3339, e.time)
+	return err == nil && time.Unix(created, 0).Sub(at) > by
 }
 
 // WritesStatus reports whether the entry owns anything in the status.

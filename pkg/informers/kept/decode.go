@@ -132,7 +132,7 @@ type field struct {
 	value any
 }
 
-// maxOpen bounds the fields of which the memory is kept: 40 bytes each.
+// maxOpen bounds the fields of which the memory is kept: 32 bytes each.
 const maxOpen = 4096
 
 // maxShort is the length of the longest text that is shared, in bytes.

@@ -23,9 +23,11 @@ type Texts struct {
 	kinds map[schema.GroupVersionKind]*kindTexts
 
 	freshMu sync.Mutex
-	// fresh are the texts that are not compressed yet, with bytes in all. Those that no cache has any more are gone.
+	// fresh are the texts that are not compressed yet, with bytes in all. Those that no cache has any more are gone once
+	// they are garbage collected.
 	fresh []freshText
 	bytes int
+	timer *time.Timer // nil before the first one
 }
 
 type freshText struct {
@@ -113,7 +115,7 @@ func (t *Texts) put(kind schema.GroupVersionKind, json []byte, in *text) {
 	in.Store(&stored{nil, json})
 	t.freshMu.Lock()
 	if len(t.fresh) == 0 {
-		time.AfterFunc(freshFor, t.compressFresh)
+		t.timer = time.AfterFunc(freshFor, t.compressFresh)
 	}
 	t.fresh = append(t.fresh, freshText{weak.Make(in), kind})
 	t.bytes += len(json)
@@ -128,6 +130,9 @@ func (t *Texts) put(kind schema.GroupVersionKind, json []byte, in *text) {
 // takes between other work: an encoder has tables of half a megabyte.
 func (t *Texts) compressFresh() {
 	t.freshMu.Lock()
+	if t.timer != nil {
+		t.timer.Stop()
+	}
 	fresh := t.fresh
 	t.fresh, t.bytes = nil, 0
 	t.freshMu.Unlock()

@@ -69,7 +69,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// What is new is compressed after a while, or when there is too much of it, unless no cache has it any more.
+// What is new is compressed after a while, or when there is too much of it.
 func TestFreshTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := NewTexts()

@@ -80,8 +80,8 @@ func keepsValues(
 	if of := mayHaveLost(s, own, outcomes); of != "" {
 		return "it may have the last value of " + of
 	}
-	if inPlace(current) && hasOtherValues(s, in, own) {
-		return current.Target.String() + " has other random values than it"
+	if k := withOtherValues(s, in, own); inPlace(current) && k != operator.NoIndex {
+		return in.Desired.Objects[k].Target.String() + " has other random values than it"
 	}
 	return ""
 }
@@ -100,20 +100,23 @@ func mayHaveLost(s *operator.Settings, own operator.Owned, outcomes []operator.O
 	return ""
 }
 
-// hasOtherValues reports whether an object at no target has generated values that the object that has replaced it does
-// not have, because it existed already: nothing else may have them.
-func hasOtherValues(s *operator.Settings, in operator.Input, own operator.Owned) bool {
+// withOtherValues is the object that has replaced one at no target and lacks a generated value of it, because it existed
+// already: nothing else may have that. NoIndex: there is none.
+func withOtherValues(s *operator.Settings, in operator.Input, own operator.Owned) int {
 	d, k := s.Downstreams[own.Downstream], in.Desired.First(own.Downstream)
 	if d.Several() {
 		k = wantedFor(in, own.Downstream, own.Live)
 	}
 	if own.Live.Deleting || own.Live.Secret == nil || k == operator.NoIndex {
-		return false
+		return operator.NoIndex
 	}
 	now := in.Facts[k].Live
-	return now != nil && now.Secret != nil && slices.ContainsFunc(own.Live.Secret.Values, func(value canonical.Sum) bool {
+	if now != nil && now.Secret != nil && slices.ContainsFunc(own.Live.Secret.Values, func(value canonical.Sum) bool {
 		return !slices.Contains(now.Secret.Values, value)
-	})
+	}) {
+		return k
+	}
+	return operator.NoIndex
 }
 
 func nameOf(at operator.Ref) string {
@@ -182,15 +185,14 @@ func kindInPlace(s *operator.Settings, i int, outcomes []operator.Outcome) bool 
 // have the mark of the upstream with this uid, or may be its own without; recorded is what its status records, and
 // known has the uids that a witness knows, each with its downstream, or NoIndex where only its kind is known. A nil
 // desired state has no targets: everything is left over, as at deletion. Objects that we do not own for all that are
-// left out, copies that nobody knows of among them, and so are those that deletion.before made, which have a way of
-// their own.
+// left out, and so are those that deletion.before made, which have a way of their own.
 func Leftovers(s *operator.Settings,
 	upstream types.UID, w *operator.Desired, owned [][]*drift.Live, recorded []status.Recorded, known map[types.UID]int,
 ) []operator.Owned {
 	var left []operator.Owned
 	seen := map[types.UID]bool{}
 	for i := range s.Downstreams {
-		for _, live := range withoutCopies(owned[i], known) {
+		for _, live := range owned[i] {
 			if seen[live.UID] || marks.IsBeforeObject(live) || isTarget(s, w, i, live, recorded) {
 				continue
 			}
@@ -215,20 +217,6 @@ func Leftovers(s *operator.Settings,
 		return cmp.Or(cmp.Compare(a.Downstream, b.Downstream), operator.RefOf(a.Live).Compare(operator.RefOf(b.Live)))
 	})
 	return left
-}
-
-// withoutCopies leaves out objects that nobody knows and that someone has copied from another namespace with marks and
-// managedFields, as tools do that restore a namespace under another name.
-func withoutCopies(owned []*drift.Live, known map[types.UID]int) []*drift.Live {
-	if !slices.ContainsFunc(owned, func(live *drift.Live) bool { return live.Copied }) {
-		return owned
-	}
-	return slices.DeleteFunc(slices.Clone(owned), func(live *drift.Live) bool {
-		_, isKnown := known[live.UID]
-		return live.Copied && !isKnown && slices.ContainsFunc(owned, func(other *drift.Live) bool {
-			return other.Name == live.Name && other.Namespace != live.Namespace && !other.Copied
-		})
-	})
 }
 
 func isTarget(s *operator.Settings, w *operator.Desired, i int, live *drift.Live, recorded []status.Recorded) bool {

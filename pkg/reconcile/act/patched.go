@@ -31,7 +31,7 @@ func (x *action) afterTakeOver(ctx context.Context, taken *unstructured.Unstruct
 			return resp, nil
 		}
 		return x.Client.WouldStore(ctx, x.target, Patched(resp, list, doc))
-	case apply.Classify(err).Reason == apply.ReasonRejected:
+	case apply.Classify(err).Reason == apply.ReasonRejected, apply.Classify(err).Reason == apply.ReasonDenied:
 		return x.Client.WouldStore(ctx, x.target, Patched(taken, list, doc))
 	}
 	return resp, err
@@ -57,8 +57,11 @@ func Patched(
 		if !ok {
 			want = d.Want // of an item at another index in doc
 		}
-		have, _ := fieldpath.Get(after.Object, d.Path)
-		if fieldpath.Set(after.Object, d.Path, merged(have, want)) != nil {
+		if d.Have == nil {
+			have, _ := fieldpath.Get(after.Object, d.Path)
+			want = merged(have, want)
+		}
+		if fieldpath.Set(after.Object, d.Path, want) != nil {
 			addItem(after.Object, d.Path, want)
 		}
 	}

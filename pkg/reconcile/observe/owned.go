@@ -14,8 +14,8 @@ import (
 )
 
 // OwnedByDownstream lists the objects with the upstream's owner mark that the cache or a newer response shows, and
-// those that a witness knows, without those of downstreams that the config does not have any more: removing one from
-// the config deletes nothing.
+// those that a witness knows, without copies and those of downstreams that the config does not have any more: removing
+// one from the config deletes nothing.
 func (st *State) OwnedByDownstream() [][]*drift.Live {
 	uid, cached := st.Upstream.GetUID(), func(at memory.Place) *drift.Live { return st.Cache.Live(at.Downstream, at.At) }
 	owned := st.Memory.Unshown(len(st.Pipeline.Downstreams), cached, st.Began)
@@ -31,11 +31,23 @@ func (st *State) OwnedByDownstream() [][]*drift.Live {
 			}
 		}
 	}
-	owned, forgotten := st.withWitnessed(owned), st.Pipeline.Forgotten(st.Upstream)
+	owned, forgotten := st.withoutCopies(st.withWitnessed(owned)), st.Pipeline.Forgotten(st.Upstream)
 	for i := range owned {
 		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
 			return isForgotten(st.Pipeline.Settings, i, live.Downstream) && !isRecordedFor(st.Recorded(), live.UID) ||
 				slices.ContainsFunc(forgotten, func(recorded status.Recorded) bool { return recorded.UID == live.UID })
+		})
+	}
+	return owned
+}
+
+// withoutCopies leaves out objects in other namespaces that no witness knows and that someone has copied with marks and
+// managedFields, as tools do that restore a namespace under another name.
+func (st *State) withoutCopies(owned [][]*drift.Live) [][]*drift.Live {
+	for i := range owned {
+		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
+			return live.Copied && live.Namespace != st.Ref.Namespace && !slices.ContainsFunc(st.Witnesses(st.Trusted()), memory.IsOf(live.UID)) &&
+				st.TargetAt(i, operator.RefOf(live)) < 0
 		})
 	}
 	return owned

@@ -194,6 +194,14 @@ func (t *dryRun) assumedLive(o operator.Outcome, doc map[string]any, in operator
 	w := in.Desired.Objects[o.Object]
 	live.Namespace, live.Name = w.Target.Namespace, w.Target.Name
 	live.P, live.Hash, live.Managed, live.Extra = w.Sum, w.Hash, true, false
+	if live.Secret != nil { // the document has placeholders
+		live.Secret.Values = nil
+		for _, from := range append([]*drift.Live{o.Live}, o.ValuesFrom...) {
+			if from != nil && from.Secret != nil {
+				live.Secret.Values = append(live.Secret.Values, from.Secret.Values...)
+			}
+		}
+	}
 	return live
 }
 
