@@ -80,7 +80,10 @@ func keepsValues(
 	if of := mayHaveLost(s, own, outcomes); of != "" {
 		return "it may have the last value of " + of
 	}
-	if k := withOtherValues(s, in, own); inPlace(current) && k != operator.NoIndex {
+	if !inPlace(current) {
+		return ""
+	}
+	if k := withOtherValues(s, in, own); k != operator.NoIndex {
 		return in.Desired.Objects[k].Target.String() + " has other random values than it"
 	}
 	return ""

@@ -31,7 +31,7 @@ func (st *State) OwnedByDownstream() [][]*drift.Live {
 			}
 		}
 	}
-	owned, forgotten := st.withoutCopies(st.withWitnessed(owned)), st.Pipeline.Forgotten(st.Upstream)
+	owned, forgotten := withoutCopies(st, st.withWitnessed(owned)), st.Pipeline.Forgotten(st.Upstream)
 	for i := range owned {
 		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
 			return isForgotten(st.Pipeline.Settings, i, live.Downstream) && !isRecordedFor(st.Recorded(), live.UID) ||
@@ -43,7 +43,7 @@ func (st *State) OwnedByDownstream() [][]*drift.Live {
 
 // withoutCopies leaves out objects in other namespaces that no witness knows and that someone has copied with marks and
 // managedFields, as tools do that restore a namespace under another name.
-func (st *State) withoutCopies(owned [][]*drift.Live) [][]*drift.Live {
+func withoutCopies(st *State, owned [][]*drift.Live) [][]*drift.Live {
 	for i := range owned {
 		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
 			return live.Copied && live.Namespace != st.Ref.Namespace && !slices.ContainsFunc(st.Witnesses(st.Trusted()), memory.IsOf(live.UID)) &&
