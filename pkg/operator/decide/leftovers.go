@@ -103,8 +103,8 @@ func mayHaveLost(s *operator.Settings, own operator.Owned, outcomes []operator.O
 	return ""
 }
 
-// withOtherValues is the object that has replaced one at no target and lacks a generated value of it, because it existed
-// already: nothing else may have that. NoIndex: there is none.
+// withOtherValues is the object that has replaced one at no target and lacks a generated value of it, because it
+// existed already: nothing else may have that. NoIndex: there is none.
 func withOtherValues(s *operator.Settings, in operator.Input, own operator.Owned) int {
 	d, k := s.Downstreams[own.Downstream], in.Desired.First(own.Downstream)
 	if d.Several() {

@@ -46,8 +46,8 @@ func (st *State) OwnedByDownstream() [][]*drift.Live {
 func withoutCopies(st *State, owned [][]*drift.Live) [][]*drift.Live {
 	for i := range owned {
 		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
-			return live.Copied && live.Namespace != st.Ref.Namespace && !slices.ContainsFunc(st.Witnesses(st.Trusted()), memory.IsOf(live.UID)) &&
-				st.TargetAt(i, operator.RefOf(live)) < 0
+			return live.Copied && live.Namespace != st.Ref.Namespace && st.TargetAt(i, operator.RefOf(live)) < 0 &&
+				!slices.ContainsFunc(st.Witnesses(st.Trusted()), memory.IsOf(live.UID))
 		})
 	}
 	return owned
