@@ -112,7 +112,9 @@ func (s *Settings) EverRecorded(upstream *unstructured.Unstructured) []status.Re
 			continue
 		}
 		for _, d := range s.Downstreams {
-			if again := r.UnderName(d.Name); again.NameWithKind() == r.Name && s.isOfDownstream(again) && !has(before, again) {
+			again := r
+			again.Name = d.Name
+			if again.NameWithKind() == r.Name && s.isOfDownstream(again) && !has(before, again) {
 				recorded[i] = again
 			}
 		}

@@ -57,12 +57,6 @@ func (r Recorded) IsCurrent() bool { return !r.Guessed && !r.Replaced }
 // NameWithKind is the name of what a config has forgotten where it has the name with another kind.
 func (r Recorded) NameWithKind() string { return r.Name + "." + strings.ToLower(r.Kind) }
 
-// UnderName is the same of another downstream.
-func (r Recorded) UnderName(name string) Recorded {
-	r.Name = name
-	return r
-}
-
 // GroupKind is the kind of the object.
 func (r Recorded) GroupKind() schema.GroupKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind()

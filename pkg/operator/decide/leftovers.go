@@ -83,7 +83,7 @@ func keepsValues(
 	if !inPlace(current) {
 		return ""
 	}
-	if k := withOtherValues(s, in, own); k != operator.NoIndex {
+	if k := withOtherValues(s, in, own, current.Object); k != operator.NoIndex {
 		return in.Desired.Objects[k].Target.String() + " has other random values than it"
 	}
 	return ""
@@ -104,10 +104,9 @@ func mayHaveLost(s *operator.Settings, own operator.Owned, outcomes []operator.O
 }
 
 // withOtherValues is the object that has replaced one at no target and lacks a generated value of it, because it
-// existed already: nothing else may have that. NoIndex: there is none.
-func withOtherValues(s *operator.Settings, in operator.Input, own operator.Owned) int {
-	d, k := s.Downstreams[own.Downstream], in.Desired.First(own.Downstream)
-	if d.Several() {
+// existed already: nothing else may have that. NoIndex: there is none. Of a downstream with one object, that is k.
+func withOtherValues(s *operator.Settings, in operator.Input, own operator.Owned, k int) int {
+	if s.Downstreams[own.Downstream].Several() {
 		k = wantedFor(in, own.Downstream, own.Live)
 	}
 	if own.Live.Deleting || own.Live.Secret == nil || k == operator.NoIndex {
