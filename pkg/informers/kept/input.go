@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
 
-// Input is an input in the cache: what is read of it, as JSON, and its digest. An event that does not change
-// the digest is ignored.
+// Input is an input in the cache: what is read of it, as JSON, and its digest. An event that does not change the digest
+// is ignored.
 type Input struct {
 	identity
 	digest canonical.Sum

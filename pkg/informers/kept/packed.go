@@ -20,8 +20,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
 )
 
-// Packed is an upstream in the cache: what watches need of it, and the whole as JSON. Most upstreams are
-// read once and then stay for days, and a tree of Go maps takes two to five times the memory.
+// Packed is an upstream in the cache: what watches need of it, and the whole as JSON. Most upstreams are read
+// once and then stay for days, and a tree of Go maps takes two to five times the memory.
 type Packed struct {
 	identity
 	text text
