@@ -20,6 +20,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	reports "github.com/corollary-dev/corollary/pkg/reconcile/events"
+	"github.com/corollary-dev/corollary/pkg/rollout"
 )
 
 // caseRun runs one case: a cluster in memory at a point in time, and the reconciler of `corollary run` for it.
@@ -136,6 +137,12 @@ func (host) Enqueue(operator.Ref) {}
 
 // RecheckKinds implements reconcile.Host.
 func (host) RecheckKinds() {}
+
+// Rollout implements reconcile.Host: everything is moved at once.
+func (host) Rollout() *rollout.Rollout { return nil }
+
+// Trails implements reconcile.Host.
+func (host) Trails() bool { return false }
 
 // CountedByGuard implements reconcile.Host.
 func (host) CountedByGuard(operator.Ref) bool { return false }

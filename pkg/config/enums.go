@@ -142,6 +142,7 @@ var EnumTypes = map[reflect.Type][]string{
 	reflect.TypeFor[Scope]():              names(ScopeNamespaced, ScopeCluster),
 	reflect.TypeFor[MissingPolicy]():      names(MissingWait, MissingAllow),
 	reflect.TypeFor[BeforePolicy]():       names(BeforeHold, BeforeProceed),
+	reflect.TypeFor[OnHalt]():             names(HaltHold, HaltRevert),
 }
 
 func names[T ~string](values ...T) []string {

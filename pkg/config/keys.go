@@ -29,6 +29,9 @@ func (c *Conventions) Keys() []ConventionKey {
 	if c.Shard != nil {
 		keys = append(keys, ConventionKey{Path: "shard.label", Label: c.Shard.Label})
 	}
+	if c.Rollout != nil {
+		keys = append(keys, ConventionKey{Path: "rollout.annotation", Annotation: c.Rollout.Annotation})
+	}
 	if c.Previous == nil {
 		return keys
 	}

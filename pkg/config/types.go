@@ -60,6 +60,8 @@ type Operator struct {
 	Conversion *conversion.Conversion `json:"conversion,omitempty"`
 	// Guard holds a change that would delete or change many objects until it is confirmed. Default: at most 10% deletions.
 	Guard *Guard `json:"guard,omitempty"`
+	// Rollout brings a changed config to its upstreams step by step. Default: to all at once.
+	Rollout *Rollout `json:"rollout,omitempty"`
 	// Events selects the Kubernetes events that are sent: All, Warnings (default) or None.
 	Events EventPolicy `json:"events,omitempty"`
 	// Retry sets the delays between retries after a failure; they grow from minDelay to maxDelay.
@@ -273,6 +275,8 @@ type Conventions struct {
 	ActivationToken *ActivationToken `json:"activationToken,omitempty"`
 	// Shard names the label on downstreams that holds the shard of their upstream, if the process runs with --shards.
 	Shard *Shard `json:"shard,omitempty"`
+	// Rollout names the annotation on downstreams that says in which rollout they were applied.
+	Rollout *RolloutMark `json:"rollout,omitempty"`
 	// Previous are names that this config used earlier. Objects that still use them are updated to the current names.
 	Previous *Previous `json:"previous,omitempty"`
 }

@@ -42,7 +42,7 @@ func (s *session) actWhileActive(live context.Context) {
 	t := s.generation.activation
 	if t == nil {
 		s.setReason(state.Working(s.pipeline), "")
-		s.reconcileWhile(live, live)
+		s.act(live)
 		return
 	}
 	for s.waitForActivation(live) {

@@ -20,6 +20,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/logging"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
+	"github.com/corollary-dev/corollary/pkg/rollout"
 )
 
 // generation is one version of an operator's config and its life: waiting for its kinds, compiling, running, and
@@ -49,6 +50,8 @@ type generation struct {
 	established bool
 	// missing says which kinds the session goes without; empty for none.
 	missing string
+	// rollout is how far the config has reached the upstreams.
+	rollout rollout.Progress
 	// held is the change that guard holds while the rest goes on.
 	held string
 	// sourceFailures are why rows cannot be read, by the watch.
@@ -117,7 +120,11 @@ func (g *generation) run(ctx context.Context) {
 		if p == nil {
 			return
 		}
-		if err := g.serve(ctx, p); err != nil {
+		err := g.serve(ctx, p)
+		if g.stopTrailing() {
+			return
+		}
+		if err != nil {
 			if !errors.Is(err, kindchecks.ErrChanged) && !p.OnlyDeletes {
 				g.setCondition(state.ReasonWatchFailed, err.Error())
 			}

@@ -17,7 +17,8 @@ import (
 // confirmed. Nothing is written meanwhile, except that upstreams which are being deleted are finalized if no other
 // session does. Once it has passed, nothing is reconciled until work begins. It returns false when live is done.
 func (s *session) passGuard(live context.Context) bool {
-	if !s.gate.IsGuarded() || !s.gate.Open(s.operator.activeReconciler(s) == nil) {
+	holds := s.gate.IsGuarded() && s.gate.Open(s.operator.activeReconciler(s) == nil)
+	if !holds && s.rollout == nil {
 		return true
 	}
 	s.beginCounting()
@@ -28,6 +29,7 @@ func (s *session) passGuard(live context.Context) bool {
 	})
 	if passed {
 		s.pool.Pass(work.Interrupted, nil)
+		s.rollout.Open()
 	}
 	return passed
 }

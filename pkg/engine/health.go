@@ -172,6 +172,12 @@ func (o *runner) states() (list []state.Condition) {
 	if waiting := o.blocked(); waiting.Reason != "" {
 		list = append(list, waiting)
 	}
+	switch p := o.current.rollout; {
+	case p.Stopped():
+		add(state.ReasonRolloutHalted, p.String())
+	case p.State != "":
+		add(state.ReasonRollingOut, p.String())
+	}
 	add(state.ReasonSourceFailed, o.sourceFailed())
 	if c.Reason != state.ReasonStandby {
 		add(state.ReasonWriteBackFailed, o.current.writeBackFailed)
@@ -210,7 +216,11 @@ func (o *runner) reportChange() {
 
 // reportState logs a state that has begun, or one that continues with another message.
 func (o *runner) reportState(c state.Condition, continues bool) {
-	if continues && c.Reason == state.ReasonSyncing || c.Reason == state.ReasonGuardWaiting || c == o.reportedBlock {
+	switch c.Reason {
+	case state.ReasonGuardWaiting, state.ReasonRollingOut, state.ReasonRolloutHalted: // they have lines of their own
+		return
+	}
+	if continues && c.Reason == state.ReasonSyncing || c == o.reportedBlock {
 		return // readiness has the details; a log line for each list or count would be noise
 	}
 	log := o.log.WithValues("reason", string(c.Reason))
@@ -234,11 +244,16 @@ func (o *runner) reportState(c state.Condition, continues bool) {
 // Ready is the readiness check: every operator runs, or waits for a kind that is not installed, which is not the fault
 // of this process. Its error lists what is missing by operator, and the configs that could not start. A changed config
 // that cannot start does not count here, since the last good one stays active, nor does one that was added after all
-// were ready until it has worked once: Reloaded reports these.
-func (e *Engine) Ready(*http.Request) error {
+// were ready until it has worked once: Reloaded reports these. A rollout that has halted counts only if the check is
+// requested by its name (a path that ends in /operators).
+func (e *Engine) Ready(req *http.Request) error {
 	var problems []error
+	named := req != nil && path.Base(req.URL.Path) == "operators"
 	for _, o := range e.all() {
 		o.mu.Lock()
+		if p := o.current.rollout; named && p.Stopped() {
+			problems = append(problems, fmt.Errorf("operator %s: %s: %s", o.name, state.ReasonRolloutHalted, p))
+		}
 		if c := o.current.health(); !c.IsWorking() && c.Reason != state.ReasonKindMissing && !o.isNew() {
 			problems = append(problems, o.problems(c)...)
 		}

@@ -22,6 +22,11 @@ const (
 	EventSharedConventions = "SharedConventions"
 	// EventGuardWaiting: a change is larger than guard allows and waits for confirmation.
 	EventGuardWaiting = "GuardWaiting"
+	// EventRolloutBegun: a changed config reaches the upstreams step by step. EventRolloutEnded: it has reached all, or
+	// another config takes its place. EventRolloutHalted: too many upstreams have failed.
+	EventRolloutBegun  = "RolloutBegun"
+	EventRolloutEnded  = "RolloutEnded"
+	EventRolloutHalted = "RolloutHalted"
 )
 
 // reportBlock reports what blocks a changed config, when that changes. The operator's lock is held.

@@ -9,6 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/engine/metrics"
 	"github.com/corollary-dev/corollary/pkg/engine/state"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
@@ -23,6 +24,8 @@ type runner struct {
 	mu sync.Mutex
 	// current is the active config, next a changed config that is to take over; nil for none.
 	current, next *generation
+	// trails is a config before, which goes on with the upstreams that current has yet to reach; nil for none.
+	trails *generation
 	// last is the last session of those that current is or was.
 	last *session
 	// loaded is the config as it was last loaded without errors: that of current or next, or an equal one.
@@ -46,12 +49,12 @@ func (o *runner) start(ctx context.Context) {
 // stop ends whatever runs and waits for reconciles that have begun. Nothing is deleted.
 func (o *runner) stop() {
 	o.mu.Lock()
-	current, next := o.current, o.next
+	all := []*generation{o.next, o.current, o.trails}
 	o.mu.Unlock()
-	for _, g := range []*generation{next, current} {
+	for _, g := range all {
 		g.withdraw()
 	}
-	for _, g := range []*generation{next, current} {
+	for _, g := range all {
 		g.wait()
 	}
 }
@@ -90,7 +93,7 @@ func (o *runner) offer(ctx context.Context, f *load.File) (start func()) {
 func (o *runner) isLeaving(g *generation) (leaving, soon bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.current != g {
+	if o.current != g && o.trails != g {
 		return true, true
 	}
 	if o.next == nil || o.next.renewed {
@@ -129,33 +132,46 @@ func (o *runner) withdrawNext() {
 
 // makeCurrent makes g the current config. The one before, nil for none, is withdrawn, and may still finish what it is
 // working on. ok is false if g is no longer wanted.
-func (o *runner) makeCurrent(g *generation) (before *generation, ok bool) {
+func (o *runner) makeCurrent(g *generation) (before *generation, trails *generation, only map[operator.Ref]bool, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case o.current == g:
-		return nil, true
+		return nil, nil, nil, true
 	case o.next != g:
-		return nil, false
+		return nil, nil, nil, false
 	}
 	before = o.current
+	trails, only = o.trailing(g)
 	if c := before.health(); c.IsWorking() {
 		g.condition = c // as g will say itself in a moment: nothing is less ready meanwhile
 	}
-	o.current, o.next, o.last, g.established = g, nil, g.session, true
-	before.withdraw()
+	if o.trails != trails {
+		o.trails.withdraw()
+	}
+	o.current, o.next, o.last, o.trails, g.established = g, nil, g.session, trails, true
+	if trails != before {
+		before.withdraw()
+	}
 	o.reportChange()
-	return before, true
+	return before, trails, only, true
 }
 
 // becomeCurrent takes over from the config before, once that has finished what it is working on. Watches that both need
 // go on, since this session has joined them. What the one before remembers of its own writes is kept.
 func (s *session) becomeCurrent() bool {
-	before, ok := s.operator.makeCurrent(s.generation)
+	before, trails, only, ok := s.operator.makeCurrent(s.generation)
 	if before == nil {
 		return ok
 	}
-	before.wait()
+	if trails != nil {
+		if resume := s.beginTrailing(trails, only); resume != nil {
+			defer resume()
+		}
+	}
+	if trails != before {
+		before.wait()
+	}
 	if before.session != nil {
 		s.reconciler.Inherit(before.session.reconciler)
 		s.writeBack.Inherit(before.session.writeBack)

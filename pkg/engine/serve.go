@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -28,6 +29,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/reconcile/events"
+	"github.com/corollary-dev/corollary/pkg/rollout"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
 
@@ -43,6 +45,9 @@ type session struct {
 	turns      work.Turns
 	pool       *work.Pool
 	gate       *gate.Gate
+	rollout    *rollout.Rollout        // nil if the config has none
+	asked      chan *trail             // has room for one
+	trail      atomic.Pointer[trail]   // nil unless it trails
 	shards     *loading.Shards         // nil without shards
 	endSession context.CancelCauseFunc // ends the session, so that the operator starts over
 	writeBack  *writeback.Writer       // nil if states are not written back
@@ -56,7 +61,7 @@ func newSession(g *generation, p *compile.Pipeline) *session {
 		metrics.CountRequest(g.operator.name, verb, resource, code)
 	})
 	s := &session{engine: g.engine, operator: g.operator, generation: g, pipeline: p,
-		cache: informers.NewCache(p.Renderer), pool: work.NewPool(g.engine.options.Workers)}
+		cache: informers.NewCache(p.Renderer), pool: work.NewPool(g.engine.options.Workers), asked: make(chan *trail, 1)}
 	s.reconciler = &reconcile.Reconciler{
 		Operator: events.Operator{Name: g.operator.name, Log: g.operator.log, Recorder: g.engine.recorderOf(g)}, Pipeline: p,
 		Cache: s.cache, Kinds: g.engine.absences, Host: s,
@@ -96,6 +101,9 @@ func newSession(g *generation, p *compile.Pipeline) *session {
 		Board: g.engine.options.Board, Informers: g.engine.informers, Identity: g.acting, Log: g.operator.log,
 		Warn: func(text string) { g.operator.event(g.file.Events, true, EventGuardWaiting, "Guard", text) },
 	})
+	if !p.OnlyDeletes {
+		s.rollout = rollout.New(p.Config.Rollout, g.digest, time.Now)
+	}
 	s.kinds = kindchecks.New(kindchecks.Session{
 		File: g.file, Pipeline: p, Cluster: g.engine.cluster, Version: g.engine.version,
 		Interval: g.engine.options.DiscoveryInterval,
@@ -275,6 +283,9 @@ func (s *session) reconcileWhile(live, acting context.Context) {
 	})
 	if s.gate.IsGuarded() {
 		s.pool.Go(func() { s.watchGate(acting) })
+	}
+	if s.rollout != nil {
+		s.pool.Go(func() { s.serveRollout(acting) })
 	}
 	s.startWorkers(live)
 	var writing sync.WaitGroup

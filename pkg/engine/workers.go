@@ -34,6 +34,11 @@ func (s *session) runWorker(live context.Context, ref operator.Ref) {
 		s.gate.PassOver(ref, s.pool.Is(work.Counting))
 		return
 	}
+	leave, ok := s.enterTrail(ref)
+	if !ok {
+		return
+	}
+	defer leave()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(live), s.engine.options.DrainTimeout)
 	defer cancel()
 	start := time.Now()
@@ -58,6 +63,7 @@ func (s *session) beginCounting() {
 		refs = s.cache.Candidates(s.reconciler)
 		s.reconciler.UseBaselinesOf(s.operator.activeReconciler(s))
 		s.gate.BeginCounting(refs)
+		s.rollout.Begin()
 	})
 	s.Add(informers.PriorityBulk, 0, refs...)
 }

@@ -282,14 +282,23 @@ func (r *operatorRights) input(in *config.Input) error {
 	return nil
 }
 
-// guard is about the ConfigMap of a confirmation, which is watched as long as one is waited for. Where mode is Observe
-// nothing waits.
+// guard is about the ConfigMaps in which a person decides, which are watched while guard waits, and during a rollout.
+// Where mode is Observe nothing waits.
 func (r *operatorRights) guard() {
-	if r.Guard == nil || r.Guard.Confirm == nil || r.observing {
+	if r.observing {
 		return
 	}
-	at := r.Guard.Confirm
-	r.grantTo([]string{at.Namespace}, of(configMaps, "guard.confirm", at.ConfigMap), "list", "watch")
+	watched := func(key string, at *config.Confirm) {
+		if at != nil {
+			r.grantTo([]string{at.Namespace}, of(configMaps, key, at.ConfigMap), "list", "watch")
+		}
+	}
+	if r.Guard != nil {
+		watched("guard.confirm", r.Guard.Confirm)
+	}
+	if r.Rollout != nil {
+		watched("rollout.control", r.Rollout.Control)
+	}
 }
 
 // events are written by the process: about upstreams beside them, those of a cluster-scoped one in the namespace

@@ -49,6 +49,9 @@ func (r *Reconciler) Count(
 		_, d := l.FirstDecision(ctx)
 		_, c = preview.Count(ctx, l.Attempt, d)
 		l.countFailing(d, &c)
+		if !paused {
+			l.noteForRollout(ctx, d)
+		}
 		if l.NoSlot || ctx.Err() != nil {
 			return c, attempt.NoSlotDelay(), true
 		}

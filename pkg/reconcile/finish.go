@@ -26,6 +26,7 @@ func (r *reconciliation) finish(ctx context.Context, d operator.Decision) time.D
 	report, told := r.WriteReport(ctx, report, func() canonical.Sum { return r.CauseOf(results, d.Leftovers) })
 	r.Reporter().Outcomes(r.Memory, d, r.Failures, r.ContestedBy, told)
 	r.reportRow(report.Row)
+	r.observeForRollout(ctx, d, report.Verdict, results)
 	after := r.Next(d)
 	switch {
 	case report.TookTooLong || r.ReadsSlowInputs():

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
 	"github.com/corollary-dev/corollary/pkg/reconcile/before"
@@ -27,7 +26,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref operator.Ref) time.Durat
 	}
 	r.memory.Found(ref)
 	if l == nil {
-		r.Host.MayProceed(ref, guard.Counted{}, true)
+		r.waitsForNothing(ref)
 		return 0
 	}
 	defer l.ReleaseSlot()
@@ -36,23 +35,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref operator.Ref) time.Durat
 	}
 	ctx, leave, ok := l.enterShard(ctx)
 	if !ok {
-		r.Host.MayProceed(ref, guard.Counted{}, true)
+		r.waitsForNothing(ref)
 		return 0
 	}
 	defer leave()
+	if l.yields() {
+		return 0
+	}
 	return l.run(ctx)
 }
 
 // run is Reconcile for an upstream for which this process acts.
 func (r *reconciliation) run(ctx context.Context) time.Duration {
 	defer r.StartActing(ctx)()
+	if _, busy := r.Host.Rollout().IsServed(r.Ref); busy {
+		return soonAgain
+	}
 	if r.Upstream.GetDeletionTimestamp() != nil {
-		r.Host.MayProceed(r.Ref, guard.Counted{}, true)
+		r.waitsForNothing(r.Ref)
 		return r.finalize(ctx)
 	}
 	switch {
 	case r.unknown:
-		r.Host.MayProceed(r.Ref, guard.Counted{}, true) // what guard held of it is not done
+		r.waitsForNothing(r.Ref) // what guard held of it is not done
 		return r.saveUnknown(ctx)
 	case r.Pipeline.OnlyDeletes:
 		return r.awaitDeletion(ctx)
@@ -74,6 +79,9 @@ func (r *reconciliation) run(ctx context.Context) time.Duration {
 			}
 			if r.heldByGuard(ctx, decision) && !r.Pipeline.Paused(r.Upstream) { // which does nothing, and says so
 				return r.hold(ctx)
+			}
+			if r.heldByRollout(decision) {
+				return r.holdForRollout(ctx)
 			}
 		}
 		if !decision.Pending() {

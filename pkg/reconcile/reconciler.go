@@ -22,6 +22,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
 	"github.com/corollary-dev/corollary/pkg/reconcile/observe"
 	"github.com/corollary-dev/corollary/pkg/reconcile/read"
+	"github.com/corollary-dev/corollary/pkg/rollout"
 )
 
 // Reconciler brings the downstreams of one operator to their desired state, one upstream at a time: from what a Cache
@@ -74,6 +75,11 @@ type Host interface {
 	MayProceed(ref operator.Ref, c guard.Counted, free bool) bool
 	// GuardWaits reports whether what guard holds is counted and waits for a confirmation.
 	GuardWaits() bool
+	// Rollout holds what a changed config has yet to reach; nil: nothing.
+	Rollout() *rollout.Rollout
+	// Trails reports whether this is the config before, which goes on with the upstreams that a changed one has yet to
+	// reach.
+	Trails() bool
 	// DeletesLater is after how long an upstream is looked at again before anything of it is deleted: a changed config may
 	// be about to take over. Zero: there is nothing to wait for.
 	DeletesLater(ref operator.Ref, selected bool) time.Duration

@@ -14,7 +14,8 @@ import (
 // hold is what is done for an upstream while guard holds its changes. It returns after how long to try again.
 func (r *reconciliation) hold(ctx context.Context) time.Duration {
 	if r.Host.GuardWaits() {
-		report := report.Held(r.Pipeline.Settings, r.Upstream, r.Unrecorded(), metav1.NewTime(r.Began))
+		report := report.Held(r.Pipeline.Settings, r.Upstream, r.Unrecorded(), report.HeldByGuard,
+			metav1.NewTime(r.Began))
 		r.WriteReport(ctx, report, func() canonical.Sum { return r.CauseOf(nil, nil) })
 	}
 	return attempt.MinNonZero(r.Save(ctx), r.NextForUpstream())

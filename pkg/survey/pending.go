@@ -8,6 +8,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/rollout"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
 
@@ -79,6 +80,12 @@ func (v *Survey) Enqueue(ref operator.Ref) { v.pending.Add(informers.PriorityNow
 
 // RecheckKinds implements reconcile.Host: a survey keeps the kinds that it began with.
 func (v *Survey) RecheckKinds() {}
+
+// Rollout implements reconcile.Host: a survey moves nothing.
+func (v *Survey) Rollout() *rollout.Rollout { return nil }
+
+// Trails implements reconcile.Host.
+func (v *Survey) Trails() bool { return false }
 
 // CountedByGuard implements reconcile.Host: a survey holds nothing.
 func (v *Survey) CountedByGuard(operator.Ref) bool { return false }

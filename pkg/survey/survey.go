@@ -111,6 +111,7 @@ type Survey struct {
 	end        context.CancelCauseFunc
 	doubt      string // about rows that are missing
 	observes   bool
+	digest     string // of the config
 
 	mu sync.Mutex
 	// opened: the first lists are there. failed are the errors of queries since then.
@@ -146,7 +147,7 @@ func (s *Surveyor) open(ctx context.Context, file *load.File) (*Survey, error) {
 	}
 	v := &Survey{surveyor: s, cache: informers.NewCache(p.Renderer), pending: newPendingRefs(),
 		failed:   map[informers.Key]string{},
-		observes: observes}
+		observes: observes, digest: file.Digest()}
 	v.reconciler = &reconcile.Reconciler{
 		Operator: reports.Operator{Name: file.Metadata.Name, Log: s.options.Log, Recorder: silentRecorder{}},
 		Pipeline: p, Cache: v.cache, Kinds: s.absences, Host: v,

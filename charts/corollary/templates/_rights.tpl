@@ -149,8 +149,10 @@ What one operator needs: {root, roles, process, to, name, config}.
   {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- with and (not $observing) ($config.guard).confirm -}}
+{{- range $observing | ternary list (list ($config.guard).confirm ($config.rollout).control) -}}
+{{- with . -}}
   {{- include "corollary.rights.allow" (merge (dict "group" "" "resource" "configmaps" "names" (list .configMap) "verbs" $read "places" (list .namespace)) $own) -}}
+{{- end -}}
 {{- end -}}
 
 {{- /* Events are the process's: beside upstreams, and about the operator as a whole beside the process. */ -}}

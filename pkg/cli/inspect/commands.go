@@ -10,5 +10,5 @@ import (
 
 // Commands returns the commands.
 func Commands(streams command.IO) []*cobra.Command {
-	return []*cobra.Command{newPlan(streams), newGet(streams), newWhy(streams), newExport(streams)}
+	return []*cobra.Command{newPlan(streams), newGet(streams), newWhy(streams), newExport(streams), newRollout(streams)}
 }

@@ -99,10 +99,15 @@ func (o *getOptions) run(ctx context.Context, _ []string) error {
 	} else {
 		err = each(ctx, s, files, line.note, func(v *survey.Survey) error {
 			var newest survey.Newest
+			steps := v.Steps()
 			err := v.Visit(ctx, v.Refs(), func(f *preview.Finding) error {
 				newest.Add(f)
+				steps.Add(ctx, f)
 				return t.finding(v.Pipeline(), f)
 			})
+			if err == nil {
+				noteRollout(v, steps, line.note)
+			}
 			if err != nil || !tellsRunning {
 				return err
 			}

@@ -51,9 +51,19 @@ func (p *planning) planOperator(ctx context.Context, v *survey.Survey) error {
 func (p *planning) visit(
 	ctx context.Context, v *survey.Survey, refs []operator.Ref, plan func(*preview.Finding) error,
 ) error {
-	held, err := v.VisitCounting(ctx, refs, plan)
-	if err != nil || held == nil {
+	steps := v.Steps()
+	held, err := v.VisitCounting(ctx, refs, func(f *preview.Finding) error {
+		steps.Add(ctx, f)
+		return plan(f)
+	})
+	if err != nil {
 		return err
+	}
+	if text := steps.StepsText(steps.End()); text != "" {
+		p.line.note("operator %s: run rolls this out in steps: %s", v.Pipeline().Name, text)
+	}
+	if held == nil {
+		return nil
 	}
 	if held.Confirmed {
 		p.line.note("operator %s: %s: that is confirmed, with the digest %s, so run does it",

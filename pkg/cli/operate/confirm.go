@@ -8,9 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
@@ -117,21 +114,13 @@ func (o *confirmOptions) choose(files []*load.File, wanted []string) ([]*load.Fi
 	return chosen, nil
 }
 
-// confirm writes the one key, as the operator's field manager: who shares the ConfigMap keeps what is theirs.
+// confirm writes the one key, as the operator's field manager.
 func (o *confirmOptions) confirm(ctx context.Context, client dynamic.Interface, f *load.File) error {
 	at, digest := f.Guard.Confirm, o.digest
-	cm := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"namespace": at.Namespace, "name": at.ConfigMap},
-		"data":     map[string]any{at.Key: digest},
-	}}
-	_, err := client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(at.Namespace).
-		Apply(ctx, at.ConfigMap, cm,
-			metav1.ApplyOptions{FieldManager: f.Conventions.FieldManager, Force: true})
-	if err != nil {
-		return fmt.Errorf("writing key %s of ConfigMap %s/%s: %w", at.Key, at.Namespace, at.ConfigMap, err)
+	if err := command.Decide(ctx, client, at, digest, f.Conventions.FieldManager); err != nil {
+		return err
 	}
-	_, err = fmt.Fprintf(o.streams.Out,
+	_, err := fmt.Fprintf(o.streams.Out,
 		"operator %s: %s is confirmed under key %s of ConfigMap %s/%s; it counts only for exactly the "+
 			"changes that "+
 			"have this digest\n", f.Metadata.Name, digest, at.Key,

@@ -61,6 +61,8 @@ func (d *decoder) decode(v any, out reflect.Value, p fieldpath.Path, f field) {
 		}
 	case out.Type() == reflect.TypeFor[common.Duration]():
 		d.duration(v, out, p)
+	case out.Type() == reflect.TypeFor[config.Step]():
+		d.step(v, out, p, f)
 	default:
 		d.byKind(v, out, p, f)
 	}
@@ -211,6 +213,14 @@ func (d *decoder) duration(v any, out reflect.Value, p fieldpath.Path) {
 }
 
 // wantText says what a text field wants and how to make text of v, which YAML did not read as text.
+// step takes a number without quotes, too.
+func (d *decoder) step(v any, out reflect.Value, p fieldpath.Path, f field) {
+	if n, ok := v.(int64); ok {
+		v = strconv.FormatInt(n, 10)
+	}
+	d.text(v, out, p, f)
+}
+
 func wantText(v any, f field, key, written string) (want, fix string) {
 	want, noun := "text", "text"
 	switch f.holds {

@@ -113,6 +113,9 @@ const AtLeastPattern = `^>= ?v?[0-9]+\.[0-9]+(\.[0-9]+)?$`
 // SharePattern is the form of a percentage.
 const SharePattern = `^(100|[0-9]{1,2})%$`
 
+// StepPattern is the form of a step of a rollout: a number or a percentage, and not 0.
+const StepPattern = `^([1-9][0-9]{0,8}|(100|[1-9][0-9]?)%)$`
+
 // MaxManager is the API server's limit for a field manager's name, in bytes.
 const MaxManager = 128
 

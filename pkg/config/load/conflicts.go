@@ -28,7 +28,18 @@ func Conflicts(files []*File) config.Errors {
 	unique("metadata.name", "name", func(f *File) string { return f.Metadata.Name })
 	unique("conventions.fieldManager", "field manager", func(f *File) string { return f.Conventions.FieldManager })
 	unique("conventions.finalizer", "finalizer", func(f *File) string { return f.Conventions.Finalizer })
-	unique("guard.confirm", "key of a ConfigMap", func(f *File) string { return confirmedAt(f.Guard) })
+	unique("guard.confirm", "key of a ConfigMap", func(f *File) string {
+		if f.Guard == nil {
+			return ""
+		}
+		return decidedAt(f.Guard.Confirm)
+	})
+	unique("rollout.control", "key of a ConfigMap", func(f *File) string {
+		if f.Rollout == nil {
+			return ""
+		}
+		return decidedAt(f.Rollout.Control)
+	})
 	for _, f := range files {
 		errs = append(errs, stillUsed(f, files)...)
 	}
@@ -187,10 +198,10 @@ func sharedMarks(f *File, other *File) config.Errors {
 
 func downstreamKind(i int) string { return fmt.Sprintf("downstreams[%d].kind", i) }
 
-// confirmedAt names the key of the ConfigMap that confirms, "" if there is none.
-func confirmedAt(g *config.Guard) string {
-	if g == nil || g.Confirm == nil || *g.Confirm == (config.Confirm{}) {
+// decidedAt names the key of a ConfigMap in which a person decides; "" if there is none.
+func decidedAt(c *config.Confirm) string {
+	if c == nil || *c == (config.Confirm{}) {
 		return ""
 	}
-	return g.Confirm.Namespace + "/" + g.Confirm.ConfigMap + "/" + g.Confirm.Key
+	return c.Namespace + "/" + c.ConfigMap + "/" + c.Key
 }

@@ -73,6 +73,12 @@ func (f *File) fillDefaults() {
 	}
 	fill(&op.Guard.MaxDeleted, "10%")
 	fillInt(&op.Guard.Minimum, 5)
+	if r := op.Rollout; r != nil {
+		fill(&r.OnHalt, config.HaltHold)
+		if r.ProgressDeadline == 0 && !f.Given("rollout", "progressDeadline") {
+			r.ProgressDeadline = common.Duration(10 * time.Minute)
+		}
+	}
 }
 
 func fillDownstream(d *config.Downstream) {

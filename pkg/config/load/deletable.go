@@ -51,7 +51,7 @@ func (f *File) cut() *File {
 	cut := *f
 	op := &cut.Operator
 	d := defaults()
-	op.Validate, op.Guard, op.Retry, op.ResyncPeriod = nil, nil, d.Retry, d.ResyncPeriod
+	op.Validate, op.Guard, op.Rollout, op.Retry, op.ResyncPeriod = nil, nil, nil, d.Retry, d.ResyncPeriod
 	op.Conventions.Pause, op.Conventions.Reconcile = nil, nil
 	if f.hasProblemIn("watch.matchConditions") {
 		op.Watch.MatchConditions = nil

@@ -16,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/conversion"
+	"github.com/corollary-dev/corollary/pkg/config/forms"
 	"github.com/corollary-dev/corollary/pkg/config/lock"
 )
 
@@ -144,6 +145,9 @@ func mapType(t reflect.Type) *jsonschema.Schema {
 	switch {
 	case t == reflect.TypeFor[common.Duration]():
 		return &jsonschema.Schema{Type: "string", Pattern: durationPattern}
+	case t == reflect.TypeFor[config.Step]():
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "integer", Minimum: "1"},
+			{Type: "string", Pattern: forms.StepPattern}}}
 	case t == reflect.TypeFor[metav1.LabelSelector]():
 		return labelSelector()
 	case config.EnumTypes[t] != nil:

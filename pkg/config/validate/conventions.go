@@ -34,7 +34,7 @@ func checkConventions(v *validator) {
 		checkFinalizer(v, "conventions.finalizer", c.Finalizer)
 	}
 	named := map[string]bool{"downstreamName.annotation": true, "pause.annotation": true, "reconcile.annotation": true,
-		"activationToken.annotation": true, "shard.label": true}
+		"activationToken.annotation": true, "shard.label": true, "rollout.annotation": true}
 	for _, key := range c.Keys() {
 		_, what, _ := strings.Cut(key.Path, ".")
 		if named[key.Path] && v.required("conventions."+key.Path, key.Annotation+key.Label, "name the "+what) {

@@ -14,6 +14,9 @@ func checkDistinct(v *validator) {
 		checkNotGiven(v, "conventions.activationToken.annotation", c.ActivationToken.Annotation,
 			"conventions.annotations", c.Annotations)
 	}
+	if c.Rollout != nil {
+		checkNotGiven(v, "conventions.rollout.annotation", c.Rollout.Annotation, "conventions.annotations", c.Annotations)
+	}
 	checkShard(v)
 	if p := c.Previous; p != nil && p.Hash != nil {
 		checkNotGiven(v, "conventions.previous.hash.annotation", p.Hash.Annotation, "conventions.annotations", c.Annotations)

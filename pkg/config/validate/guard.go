@@ -3,6 +3,7 @@ package validate
 import (
 	"regexp"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/document"
 	"github.com/corollary-dev/corollary/pkg/config/forms"
 )
@@ -21,8 +22,12 @@ func checkGuard(v *validator) {
 	if *g.Minimum < 0 {
 		v.Add("guard.minimum", "write 0 or more", "%d is negative", *g.Minimum)
 	}
-	if c := g.Confirm; c != nil {
-		const at = "guard.confirm"
+	checkConfirm(v, "guard.confirm", g.Confirm)
+}
+
+// checkConfirm checks where something is written that a person decides; nil for nowhere.
+func checkConfirm(v *validator, at string, c *config.Confirm) {
+	if c != nil {
 		if v.required(at+".namespace", c.Namespace, "name the namespace of the ConfigMap") {
 			v.form(forms.NamespaceName, at+".namespace", c.Namespace, c.Namespace)
 		}

@@ -33,6 +33,7 @@ func CheckOperator(doc *document.Document, op *config.Operator, unread bool) con
 	}
 	checkStatus(v)
 	checkGuard(v)
+	checkRollout(v)
 	if v.Conversion != nil {
 		checkConversion(v, "conversion.", v.Conversion)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
@@ -22,11 +23,10 @@ type confirmation struct {
 	failed atomic.Pointer[string]
 }
 
-// confirm starts the watch; nil if the config names no ConfigMap.
-func (g *Gate) confirm() *confirmation {
-	at := g.Pipeline.Config.Guard.Confirm
+// Decision watches the key of a ConfigMap in which a person decides; nil for none, where nothing is ever decided.
+func (g *Gate) Decision(at *config.Confirm) guard.Confirmation {
 	if at == nil {
-		return nil
+		return (*confirmation)(nil)
 	}
 	c := &confirmation{at: *at}
 	var err error

@@ -62,7 +62,7 @@ func (g *Gate) IsGuarded() bool { return g.Pipeline.Config.Guard != nil && !g.Pi
 func (g *Gate) host() *guard.Host {
 	h := &guard.Host{
 		Name: g.Operator, Config: g.Pipeline.Config, Existing: g.Cache.CountDownstreams, Confirmed: g.Confirmed, Log: g.Log,
-		Confirm: func() guard.Confirmation { return g.confirm() },
+		Confirm: func() guard.Confirmation { return g.Decision(g.Pipeline.Config.Guard.Confirm) },
 		Warn:    g.Warn,
 		Show: func(waits *guard.Count) {
 			if metrics.ForgetGuard(g.Operator); waits != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
+	"github.com/corollary-dev/corollary/pkg/rollout"
 )
 
 // The metrics are registered once for the process, beside controller-runtime's own for queues and leader election.
@@ -68,6 +69,10 @@ var (
 		Name: "corollary_guard_existing",
 		Help: "Existing downstreams while a change waits for confirmation, by operator.",
 	}, []string{"operator"})
+	rolloutUpstreams = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_rollout_upstreams",
+		Help: "Upstreams of a rollout that is under way, by operator and state: waiting, moving, ready or failed.",
+	}, []string{"operator", "state"})
 	sourceRows = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_source_rows",
 		Help: "Rows that a query returned last, by operator and input; the input is empty for source.",
@@ -108,7 +113,7 @@ var kept = []interface {
 	DeletePartialMatch(labels prometheus.Labels) int
 }{
 	reconcileSeconds, requests, requirements, operatorState, guardChanges, guardDeletions,
-	guardExisting, reloads, reloadsFailed,
+	guardExisting, rolloutUpstreams, reloads, reloadsFailed,
 	sourceRows, sourceReadTime, writeBacks, shardsUnfiltered,
 }
 
@@ -143,6 +148,17 @@ func SetGuard(operator string, c guard.Count) {
 	guardChanges.WithLabelValues(operator).Set(float64(c.Changed))
 	guardDeletions.WithLabelValues(operator).Set(float64(c.Deleted))
 	guardExisting.WithLabelValues(operator).Set(float64(c.Existing))
+}
+
+// SetRollout shows how far a rollout is; the zero value for none.
+func SetRollout(operator string, p rollout.Progress) {
+	if rolloutUpstreams.DeletePartialMatch(prometheus.Labels{"operator": operator}); p.State == "" {
+		return
+	}
+	for state, n := range map[string]int{"waiting": p.All - p.Moved, "moving": p.Moved - p.Ready - p.Failed,
+		"ready": p.Ready, "failed": p.Failed} {
+		rolloutUpstreams.WithLabelValues(operator, state).Set(float64(n))
+	}
 }
 
 // SetRequirements shows which versions a config requires, and which of them are met.

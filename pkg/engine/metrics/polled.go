@@ -25,22 +25,29 @@ type PolledGauge struct {
 	*prometheus.GaugeVec
 
 	mu sync.Mutex
-	of map[string]func(set func(n int, labels ...string))
+	of map[string]*poll
 }
+
+// poll is how one operator is asked.
+type poll func(set func(n int, labels ...string))
 
 func newPolled(vec *prometheus.GaugeVec) *PolledGauge {
-	return &PolledGauge{GaugeVec: vec, of: map[string]func(set func(n int, labels ...string)){}}
+	return &PolledGauge{GaugeVec: vec, of: map[string]*poll{}}
 }
 
-// Begin polls an operator until the returned function is called. poll sets the values by the labels after the
+// Begin polls an operator until the returned function is called. ask sets the values by the labels after the
 // operator's.
-func (g *PolledGauge) Begin(operator string, poll func(set func(n int, labels ...string))) (end func()) {
+func (g *PolledGauge) Begin(operator string, ask func(set func(n int, labels ...string))) (end func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.of[operator] = poll
+	mine := new(poll(ask))
+	g.of[operator] = mine
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
+		if g.of[operator] != mine { // its successor is asked by now
+			return
+		}
 		delete(g.of, operator)
 		g.DeletePartialMatch(prometheus.Labels{"operator": operator})
 	}
@@ -61,12 +68,12 @@ func (g *PolledGauge) Collect(metrics chan<- prometheus.Metric) {
 func (g *PolledGauge) Poll(operator string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	poll := g.of[operator]
-	if poll == nil {
+	ask := g.of[operator]
+	if ask == nil {
 		return
 	}
 	g.DeletePartialMatch(prometheus.Labels{"operator": operator})
-	poll(func(n int, labels ...string) {
+	(*ask)(func(n int, labels ...string) {
 		g.WithLabelValues(append([]string{operator}, labels...)...).Set(float64(n))
 	})
 }

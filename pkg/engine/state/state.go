@@ -36,6 +36,10 @@ const (
 	ReasonObserving Reason = "Observing"
 	// ReasonGuardWaiting: a change is larger than guard allows and waits for confirmation.
 	ReasonGuardWaiting Reason = "GuardWaiting"
+	// ReasonRollingOut: the changed config reaches the upstreams step by step.
+	ReasonRollingOut Reason = "RollingOut"
+	// ReasonRolloutHalted: too many of them have failed. Nothing more is moved.
+	ReasonRolloutHalted Reason = "RolloutHalted"
 	// ReasonSourceFailed: the rows cannot be read. Those that were read last stay, and nothing is deleted.
 	ReasonSourceFailed Reason = "SourceFailed"
 	// ReasonWriteBackFailed: the states of rows cannot be written to the database. All else goes on.
@@ -48,7 +52,7 @@ const (
 // Reasons are all of them.
 var Reasons = []Reason{ReasonStarting, ReasonKindMissing, ReasonUnavailable, ReasonConfigRefused, ReasonForbidden,
 	ReasonWatchFailed, ReasonSyncing, ReasonStandby, ReasonRunning, ReasonObserving,
-	ReasonGuardWaiting, ReasonSourceFailed,
+	ReasonGuardWaiting, ReasonRollingOut, ReasonRolloutHalted, ReasonSourceFailed,
 	ReasonWriteBackFailed, ReasonReloadFailed}
 
 // Working is the reason of an operator whose workers run.

@@ -54,6 +54,7 @@ func One(f *load.File, o Options) (*Pipeline, config.Errors, error) {
 	noteConventionReads(c)
 	compileBefore(c)
 	compileStatusFields(c)
+	compileRollout(c)
 	findSecrets(c)
 	setViews(c.p)
 	warnOfFeedback(c)

@@ -152,6 +152,12 @@ func setViews(p *Pipeline) {
 		for _, program := range p.Fields {
 			keep(&v, program, "downstreams", d.Downstream.Downstream)
 		}
+		if key := p.RolloutKey(); key != "" {
+			v.Keep = append(v.Keep, []string{"metadata", "annotations", key})
+		}
+		for _, halt := range p.Halts {
+			keep(&v, halt.Program, "downstreams", d.Downstream.Downstream)
+		}
 		d.View = v
 	}
 }

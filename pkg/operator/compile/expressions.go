@@ -70,12 +70,12 @@ func (c *compilation) upstreamReadsOf(path string, reads func(string) ([][]strin
 }
 
 // readers are the places of the config that may read downstreams.
-var readers = regexp.MustCompile(`^(variables\[|status\.fields\[|downstreams\[\d+\]\.(when|forEach\.items|template)$)`)
+var readers = regexp.MustCompile(`^(variables\[|status\.fields\[|rollout\.haltWhen\[|downstreams\[\d+\]\.(when|forEach\.items|template)$)`)
 
 // noSiblings reports downstreams that are read where none can be.
 func (c *compilation) noSiblings(path string, names []string) {
 	if len(names) > 0 && !readers.MatchString(path) {
-		c.fail(path, "a template, when, forEach.items and status.fields can",
+		c.fail(path, "a template, when, forEach.items, status.fields and rollout.haltWhen can",
 			"it cannot read downstreams, and it reads %s", strings.Join(names, ", "))
 	}
 }

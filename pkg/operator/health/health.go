@@ -21,6 +21,9 @@ type Checks struct {
 	Rules []*Rules
 	// Fields are in the order of Settings.StatusFields; nil has a field stay as it is.
 	Fields []*rules.Program
+	// Halts are those of rollout.haltWhen, and RolloutOrder is rollout.order; nil without one.
+	Halts        []Rule
+	RolloutOrder *rules.Program
 }
 
 // Health returns a function that evaluates the rules about readiness for the live object of one that is desired.

@@ -26,6 +26,9 @@ func Aside(s *operator.Settings) (fields []fieldpath.Path) {
 	if key := s.TokenKey(); key != "" {
 		fields = append(fields, fieldpath.New("metadata", "annotations", key))
 	}
+	if key := s.RolloutKey(); key != "" {
+		fields = append(fields, fieldpath.New("metadata", "annotations", key))
+	}
 	if key := s.ShardLabel(); key != "" {
 		fields = append(fields, fieldpath.New("metadata", "labels", key))
 	}
@@ -55,6 +58,14 @@ func WithToken(s *operator.Settings, doc map[string]any, token string) map[strin
 		return doc
 	}
 	return withMeta(doc, "annotations", s.TokenKey(), token)
+}
+
+// WithRollout returns a document that is to be sent with the mark of a rollout, if the config has a place for it.
+func WithRollout(s *operator.Settings, doc map[string]any, mark string) map[string]any {
+	if s.RolloutKey() == "" || mark == "" {
+		return doc
+	}
+	return withMeta(doc, "annotations", s.RolloutKey(), mark)
 }
 
 // withMeta is a document with one more label or annotation. It does not change the one that it is given.

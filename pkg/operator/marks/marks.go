@@ -93,6 +93,9 @@ func Of(s *operator.Settings, owner types.UID, i int) Marks {
 	if key := s.TokenKey(); key != "" {
 		m.Annotations = append(m.Annotations, key)
 	}
+	if key := s.RolloutKey(); key != "" {
+		m.Annotations = append(m.Annotations, key)
+	}
 	if key := s.ShardLabel(); key != "" {
 		m.Labels = append(m.Labels, key)
 	}

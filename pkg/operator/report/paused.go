@@ -30,15 +30,18 @@ func pauseText(s *operator.Settings) string {
 	return "paused: annotation " + s.Config.Conventions.Pause.Annotation + " is true"
 }
 
-// guardText is what the message of Ready begins with while guard holds what is done for the upstream.
-const guardText = "held: guard waits for a confirmation, see the event GuardWaiting of the operator or corollary plan"
+// What the message of Ready begins with while guard, or a rollout, holds what is done for the upstream.
+const (
+	HeldByGuard   = "held: guard waits for a confirmation, see the event GuardWaiting of the operator or corollary plan"
+	HeldByRollout = "held: Rollout: the changed config has yet to reach it, see corollary rollout status"
+)
 
-// Held computes the status of an upstream for which guard holds what would be done: as it was, and that it is held.
+// Held computes the status of an upstream for which nothing is done: as it was, and why it is held.
 func Held(
-	s *operator.Settings, upstream *unstructured.Unstructured, unrecorded []status.Recorded, now metav1.Time,
+	s *operator.Settings, upstream *unstructured.Unstructured, unrecorded []status.Recorded, why string, now metav1.Time,
 ) Report {
 	summary := summary(s, upstream)
-	summary.Held = guardText
+	summary.Held = why
 	frozen := freeze(s, &summary, upstream)
 	if frozen == nil {
 		return Report{} // nothing was said of it yet

@@ -106,6 +106,7 @@ func (r *Attempt) completed(k int, document map[string]any) map[string]any {
 		fencing = r.Token()
 	}
 	document = marks.WithToken(r.Pipeline.Settings, document, fencing)
+	document = marks.WithRollout(r.Pipeline.Settings, document, r.Mark(r.Ref))
 	if r.ShardOf != nil {
 		document = marks.WithShard(r.Pipeline.Settings, document, r.ShardOf(r.Upstream.GetUID()))
 	}

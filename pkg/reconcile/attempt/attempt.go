@@ -52,6 +52,8 @@ type Session struct {
 	ShardOf func(upstream types.UID) int
 	// Token is the fencing token of the activation, empty without one; nil: there is none.
 	Token func() string
+	// Mark says in which rollout an object of an upstream is applied; "" for none.
+	Mark func(operator.Ref) string
 	// Observer is called during an attempt; nil: none.
 	Observer Observer
 }

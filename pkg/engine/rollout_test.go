@@ -1,0 +1,216 @@
+package engine_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/corollary-dev/corollary/internal/must"
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/rollout"
+)
+
+// rolledOut gives a config a rollout that moves 1, 3 and all 6 Widgets, a minute apart.
+func rolledOut(conf, name, more string) string {
+	conf = strings.Replace(conf, "  pause:", "  rollout: {annotation: "+name+".example.com/rollout}\n  pause:", 1)
+	return conf + "rollout: {steps: [1, 50%, 100%], pause: 1m, progressDeadline: 5m" + more + "}\n"
+}
+
+// version is a config whose ConfigMaps have that version besides their data.
+func version(conf, of string) string {
+	return strings.Replace(conf, "data: {{ .spec.data }}", "data: {{ set .spec.data \"version\" \""+of+"\" }}", 1)
+}
+
+// at are the names of those of whose ConfigMaps have a version.
+func at(t *testing.T, ns, of string) (names string) {
+	t.Helper()
+	eachGuarded(func(up string) {
+		if cm := testkit.Find(t, configMaps, ns, up); cm != nil && dataIn(cm, "version") == of {
+			names += strings.TrimPrefix(up, "w-00")
+		}
+	})
+	return names
+}
+
+// after lets time pass, and then holds the Widgets that have a version to those that should.
+func after(t *testing.T, d time.Duration, ns, of, names string) {
+	t.Helper()
+	<-time.After(d)
+	must.Same(t, names, at(t, ns, of), "after", d, "these have version", of)
+}
+
+// runRollout runs version one of a config on six Widgets.
+func runRollout(t *testing.T, ns, conf string) *running {
+	t.Helper()
+	r := start(t, testkit.Config(t), version(conf, "one")).ready()
+	eachGuarded(func(up string) { testkit.Apply(t, ns, widget(up, `{data: {key: value}}`)) })
+	eachGuarded(func(up string) { waitData(t, ns, up, "version", "one") })
+	return r
+}
+
+// A changed config reaches one upstream, then some, then all, with as many requests as without a rollout. Those that wait
+// are looked after by the config before; what is new or edited gets the changed one.
+func TestRollout(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
+		r := runRollout(t, ns, conf)
+		r.reloadTo(version(conf, "two"))
+		after(t, 10*time.Second, ns, "two", "0")
+		waitState(t, name, "RollingOut")
+		testkit.Patch(t, configMaps, ns, named(5), "somebody", `{"data":{"version":"theirs"}}`)
+		after(t, 10*time.Second, ns, "one", "12345")
+		testkit.Delete(t, configMaps, ns, named(4))
+		after(t, 10*time.Second, ns, "one", "12345")
+		testkit.Apply(t, ns, widget(named(5), `{data: {key: other}}`))
+		after(t, 10*time.Second, ns, "two", "05")
+		after(t, time.Minute, ns, "two", "0125")
+		after(t, time.Minute, ns, "two", "012345")
+		after(t, 2*time.Minute, ns, "two", "012345")
+		waitState(t, name, "Running")
+	})
+}
+
+// A change that fails reaches no more than the present step, whatever it fails by, also after a restart. It goes on
+// once the config is mended.
+func TestRolloutHalts(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ reason, from, to, moved, says string }{
+		{"the API server refuses it", "version: one", "'no such key': x", "", "Rejected"},
+		{"it renders nothing", "name: {{ .spec.name | default .metadata.name }}", `name: {{ fail "no" }}`, "", "RenderFailed"},
+		{"it is never Ready", "    # downstream", "    ready: {rules: [{rule: 'false', message: never}]}\n    # downstream", "0",
+			"not Ready 5m0s after"},
+		{"a rule makes all invalid", "downstreams:\n  - ", "validate: [{rule: 'false', message: none}]\ndownstreams:\n  - ", "",
+			"Invalid"},
+		{"it fails", "    # downstream", "    ready: {failed: [{rule: 'true', message: broken}]}\n    # downstream", "0", "Failed"},
+		{"a rule halts it", "pause: 1m", "pause: 1m, haltWhen: ['downstreams.config.data.version == \"two\"']", "0",
+			"rollout.haltWhen[0]"},
+	} {
+		t.Run(test.reason, spaced(func(t *testing.T, ns, name string) {
+			conf := rolledOut(fill(widgetConfig, ns, name), name, "")
+			r := runRollout(t, ns, conf)
+			bad := version(strings.Replace(conf, test.from, test.to, 1), "two")
+			if strings.HasPrefix(test.to, "'") {
+				bad = strings.Replace(conf, "data: {{ .spec.data }}", "data: {version: two, "+test.to+"}", 1)
+			}
+			for i, at := range []string{"reload", "start", "start"} {
+				if i == 0 && test.says == "RenderFailed" { // which guard holds
+					continue
+				}
+				r = r.become(at, bad)
+				after(t, 10*time.Minute, ns, "two", test.moved)
+				waitState(t, name, "RolloutHalted")
+				r.waitRollout(test.says)
+			}
+			r.reloadTo(version(conf, "three"))
+			after(t, 10*time.Minute, ns, "three", "012345")
+			waitState(t, name, "Running")
+		}))
+	}
+}
+
+// waitRollout waits until /readyz/operators says how far the rollout is.
+func (r *running) waitRollout(says string) {
+	r.t.Helper()
+	named := must.Get(http.NewRequest(http.MethodGet, "/readyz/operators", http.NoBody)).In(r.t)
+	testkit.Eventually(r.t, patience, func() (bool, string) {
+		message := text(r.Ready(named))
+		return strings.Contains(message, says), "it says " + message
+	})
+}
+
+// rolloutName is how the config that is rolled out is called.
+func (r *running) rolloutName() string {
+	r.t.Helper()
+	files, errs := load.Operators(load.Options{Files: []string{r.dir}})
+	if len(errs) > 0 {
+		r.t.Fatal(errs)
+	}
+	return rollout.ConfigName(files[0].Digest())
+}
+
+// A process that is stopped in the middle goes on from the objects: nothing is stored elsewhere. What it has yet to reach
+// is left alone, and says so.
+func TestRolloutAfterRestart(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
+		r := runRollout(t, ns, conf)
+		for range 3 {
+			r = r.become("start", version(conf, "two"))
+			after(t, 30*time.Second, ns, "two", "0")
+		}
+		waitThat(t, widgets, ns, named(4), func(u *obj) bool {
+			status, _, message := condition(u, "Ready")
+			return status == "True" && strings.Contains(message, "held: Rollout")
+		})
+		testkit.Patch(t, configMaps, ns, named(4), "somebody", `{"data":{"version":"theirs"}}`)
+		after(t, 20*time.Second, ns, "theirs", "4")
+		after(t, 20*time.Second, ns, "two", "012")
+		r = r.become("start", version(conf, "two"))
+		after(t, 50*time.Second, ns, "two", "012")
+		after(t, time.Minute, ns, "two", "012345")
+		waitState(t, name, "Running")
+		waitThat(t, widgets, ns, named(4), func(u *obj) bool {
+			_, _, message := condition(u, "Ready")
+			return message == ""
+		})
+	})
+}
+
+// Another change during a rollout is the new target. What the first one has not reached stays with the config that reached
+// all.
+func TestRolloutDuringARollout(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
+		r := runRollout(t, ns, conf)
+		r.reloadTo(version(conf, "two"))
+		after(t, 90*time.Second, ns, "two", "012")
+		r.reloadTo(version(conf, "three"))
+		after(t, 10*time.Second, ns, "three", "0")
+		must.Same(t, "12", at(t, ns, "two"))
+		testkit.Delete(t, configMaps, ns, named(4))
+		after(t, 10*time.Second, ns, "one", "345")
+		r.reloadTo(version(conf, "one"))
+		after(t, 5*time.Minute, ns, "one", "012345")
+		waitState(t, name, "Running")
+	})
+}
+
+// A rollout that halts gives back what it has moved, if the config wants that.
+func TestRolloutReverts(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := rolledOut(fill(widgetConfig, ns, name), name, ", onHalt: Revert")
+		r := runRollout(t, ns, conf)
+		r.reloadTo(version(conf, "two"))
+		after(t, 90*time.Second, ns, "two", "012")
+		testkit.Patch(t, configMaps, ns, named(3), "somebody", `{"data":{"key":"theirs"}}`)
+		bad := strings.Replace(conf, "    # downstream", "    ready: {failed: [{rule: 'self.metadata.name == \"w-002\"', message: broken}]}\n    # downstream", 1)
+		r.reloadTo(version(conf, "one"))
+		after(t, 5*time.Minute, ns, "one", "012345")
+		r.reloadTo(version(bad, "two"))
+		after(t, 2*time.Minute, ns, "one", "012345")
+		waitState(t, name, "RolloutHalted")
+		r.waitRollout("w-002 (Failed)")
+	})
+}
+
+// What a person decides: to pause, to go on, to go on whatever has failed.
+func TestRolloutControl(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := rolledOut(fill(widgetConfig, ns, name), name, ", control: {namespace: "+ns+", configMap: confirmations, key: rollout}")
+		r := runRollout(t, ns, conf)
+		bad := strings.Replace(version(conf, "two"), "    # downstream", "    ready: {failed: [{rule: 'true', message: broken}]}\n    # downstream", 1)
+		r.reloadTo(bad)
+		after(t, 5*time.Minute, ns, "two", "0")
+		config := r.rolloutName()
+		confirmWith(t, ns, "rollout", config+" promote 2")
+		after(t, 5*time.Minute, ns, "two", "012")
+		confirmWith(t, ns, "rollout", "000000000000 promote 3")
+		after(t, 5*time.Minute, ns, "two", "012")
+		confirmWith(t, ns, "rollout", config+" revert")
+		after(t, 5*time.Minute, ns, "one", "012345")
+		confirmWith(t, ns, "rollout", config+" promote 3")
+		after(t, 5*time.Minute, ns, "two", "012345")
+	})
+}

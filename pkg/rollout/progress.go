@@ -1,0 +1,275 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/operator"
+)
+
+// Progress is how far a rollout has come. The zero value is none.
+type Progress struct {
+	// State is one of the states below; empty if no rollout is under way.
+	State State `json:"state"`
+	// Config names the changed config, as commands do.
+	Config string `json:"config"`
+	// Step is the number of the step that is under way, of Steps, which ends when Limit upstreams are moved.
+	Step  int `json:"step"`
+	Steps int `json:"steps"`
+	Limit int `json:"limit"`
+	// All are the upstreams that the rollout concerns; of them Moved are moved, and the others wait. Of those that are
+	// moved, or were edited meanwhile, Ready are Ready and Failed have failed.
+	All    int `json:"all"`
+	Moved  int `json:"moved"`
+	Edited int `json:"edited"`
+	Ready  int `json:"ready"`
+	Failed int `json:"failed"`
+	// Began is when it began.
+	Began time.Time `json:"began"`
+	// Why says what it waits for.
+	Why string `json:"why"`
+}
+
+// State is what a rollout does.
+type State string
+
+// The states of a rollout.
+const (
+	// Moving: upstreams are moved, or are not Ready yet.
+	Moving State = "Moving"
+	// Pausing: all that was moved is Ready, and the pause of the config is not over.
+	Pausing State = "Pausing"
+	// Paused: a person has paused it.
+	Paused State = "Paused"
+	// Waiting: the last step is gone, and the rest waits for a person.
+	Waiting State = "Waiting"
+	// Reverted: what was moved has the config before again. Nothing more is moved.
+	Reverted State = "Reverted"
+	// Halted: too many upstreams have failed. Nothing more is moved.
+	Halted State = "Halted"
+)
+
+// Stopped reports whether nothing more is moved before a person acts, or what has failed is mended.
+func (p Progress) Stopped() bool { return p.State == Halted || p.State == Reverted }
+
+// String says it in one line, the same as long as nothing changes.
+func (p Progress) String() string {
+	text := fmt.Sprintf("step %d of %d: %d of %d upstreams moved, %d Ready, %d failed", p.Step, p.Steps, p.Moved, p.All,
+		p.Ready, p.Failed)
+	if p.Edited > 0 {
+		text += fmt.Sprintf(", %d of them by an edit of their own", p.Edited)
+	}
+	if p.Why != "" {
+		text += "; " + p.Why
+	}
+	return text
+}
+
+// Serve moves upstreams until ctx is done: move is called with those that may be moved now, and back with those that the
+// config before gets again. show is called with the
+// progress whenever it changes, and with the zero value once all upstreams are moved. control is what a person has
+// decided, as text; it is looked at now and then while a rollout is under way.
+func (r *Rollout) Serve(
+	ctx context.Context, control func() string, show func(Progress), move, back func([]operator.Ref),
+) {
+	var shown Progress
+	for ctx.Err() == nil {
+		refs, now, next := r.step(control())
+		if refs := r.revertIfHalted(now); len(refs) > 0 {
+			back(refs)
+			continue
+		}
+		if now != shown {
+			shown = now
+			show(now)
+		}
+		if len(refs) > 0 {
+			move(refs)
+		}
+		timer := time.NewTimer(max(next, settle))
+		select {
+		case <-ctx.Done():
+		case <-r.changed:
+		case <-timer.C:
+		}
+		if timer.Stop(); ctx.Err() == nil { // many upstreams report at once
+			<-time.After(settle)
+		}
+	}
+}
+
+// settle is how long changes are collected before they are looked at.
+const settle = 100 * time.Millisecond
+
+// idle is after how long is looked again if nothing happens, and poll while a person may decide something.
+const (
+	idle = time.Hour
+	poll = time.Second
+)
+
+// Look is how far the rollout is, and the upstreams that wait, in the order in which they are moved. It moves none.
+func (r *Rollout) Look() (p Progress, waits []operator.Ref) {
+	if r == nil {
+		return Progress{}, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, _ = r.look()
+	return p, r.in(waiting)
+}
+
+// step moves what may be moved now, and returns it, how far the rollout is then, and after how long to look again.
+func (r *Rollout) step(control string) (move []operator.Ref, p Progress, next time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.control = parseControl(control); r.control.Config != r.name {
+		r.control = Control{}
+	}
+	move, r.fresh = r.fresh, nil
+	if p, next = r.look(); p.State == "" {
+		r.members, r.order = nil, nil
+		return move, p, next
+	}
+	r.limit = p.Limit
+	free := p.Limit - (p.Moved - p.Edited)
+	if p.State != Moving || free <= 0 {
+		return move, p, next
+	}
+	for _, ref := range r.in(waiting) {
+		if m := r.members[ref]; free > 0 && !m.busy {
+			m.phase, m.since = moving, r.now()
+			move = append(move, ref)
+			free--
+		}
+	}
+	p.Moved, r.readySince = len(r.members)-len(r.in(waiting)), time.Time{}
+	return move, p, next
+}
+
+// look is how far the rollout is, and after how long that may change by itself. In the state Moving, upstreams may be
+// moved up to the limit.
+func (r *Rollout) look() (p Progress, next time.Duration) {
+	if r.members == nil {
+		return Progress{}, idle
+	}
+	if next = r.expire(); r.config.Control != nil {
+		next = min(next, poll)
+	}
+	waits, pending, failures := r.in(waiting), r.in(moving), r.in(failed)
+	inSteps := 0
+	for _, m := range r.members {
+		if m.phase != waiting && !m.own {
+			inSteps++
+		}
+	}
+	p = Progress{State: Moving, Config: r.name, Steps: len(r.config.Steps), All: len(r.members), Ready: len(r.in(ready)),
+		Failed: len(failures), Moved: len(r.members) - len(waits), Began: time.Unix(r.mark.Began, 0)}
+	p.Edited = p.Moved - inSteps
+	limits := Limits(r.config, p.All)
+	p.Step, p.Limit = reached(limits, max(inSteps, 1))+1, r.limit
+	promoted := p.All
+	if n := r.control.Promoted; n <= p.Steps {
+		promoted = append([]int{0}, limits...)[max(n, 0)]
+	}
+	r.noteReady(len(pending) == 0)
+	switch {
+	case inSteps < promoted && len(waits) > 0:
+		r.reverted, p.Limit = "", max(promoted, r.limit)
+	case r.reverted != "":
+		p.State, p.Why = Reverted, r.reverted
+	case p.Failed > r.config.MaxFailures:
+		p.State, p.Why = Halted, "failed: "+r.whyFailed(failures)
+	case r.refusesNext(waits, len(failures)) != "":
+		p.State, p.Why = Halted, r.refusesNext(waits, len(failures))
+	case r.control.Paused:
+		p.State, p.Why = Paused, "a person has paused it"
+	case inSteps < r.limit && len(waits) > 0:
+	case len(pending) > 0:
+		p.Why = "waits until these are Ready: " + names(pending)
+	case len(waits) == 0:
+		return Progress{}, idle
+	default:
+		next = r.rest(&p, limits, inSteps, next)
+	}
+	return p, next
+}
+
+// rest is look at the end of a step: the next one begins after the pause, if there is one.
+func (r *Rollout) rest(p *Progress, limits []int, inSteps int, next time.Duration) time.Duration {
+	pause := time.Duration(r.config.Pause)
+	if rested := r.now().Sub(r.readySince); rested < pause {
+		p.State, p.Why = Pausing, "the next step begins "+r.config.Pause.String()+" after all of this one was Ready"
+		return min(next, pause-rested)
+	}
+	k := reached(limits, inSteps+1)
+	if p.Step, p.Limit = k+1, max(limits[k], r.limit); limits[k] <= inSteps {
+		p.State, p.Why = Waiting, "the last step is done; the rest waits for corollary rollout promote"
+	}
+	return next
+}
+
+// revertIfHalted gives back what was moved if the rollout has halted and the config, or a person, wants that.
+func (r *Rollout) revertIfHalted(p Progress) []operator.Ref {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	halts := p.State == Halted && r.config.OnHalt == config.HaltRevert
+	if !r.before.works || r.reverted != "" || p.State == "" || !halts && !r.control.Reverts {
+		return nil
+	}
+	why := "a person has reverted it"
+	if halts {
+		why = "it had halted, " + p.Why
+	}
+	return r.revert(why)
+}
+
+// reached is the first step at the end of which that many are moved; the last one if there is none.
+func reached(limits []int, moved int) int {
+	k := 0
+	for k < len(limits)-1 && limits[k] < moved {
+		k++
+	}
+	return k
+}
+
+// noteReady notes whether all that was moved is Ready now.
+func (r *Rollout) noteReady(all bool) {
+	switch {
+	case !all:
+		r.readySince = time.Time{}
+	case r.readySince.IsZero():
+		r.readySince = r.now()
+	}
+}
+
+// expire has those fail that are not Ready in time, and returns after how long the next one would.
+func (r *Rollout) expire() (next time.Duration) {
+	next = idle
+	for _, m := range r.members {
+		if m.phase != moving {
+			continue
+		}
+		left := m.since.Add(r.deadline()).Sub(r.now())
+		if left > 0 {
+			next = min(next, left)
+			continue
+		}
+		m.phase, m.why = failed, "not Ready "+r.config.ProgressDeadline.String()+" after it was moved"
+	}
+	return next
+}
+
+// refusesNext says why the next upstream is not moved: it would fail before anything of it is written, and that is known
+// now. It is empty if it may be moved.
+func (r *Rollout) refusesNext(waits []operator.Ref, failures int) string {
+	if len(waits) == 0 || failures < r.config.MaxFailures {
+		return ""
+	}
+	m := r.members[waits[0]]
+	if m.refuses == "" || !hasFailed(m.refuses, m.said) {
+		return ""
+	}
+	return fmt.Sprintf("%s would be %s, so that it is not moved", waits[0], m.refuses)
+}

@@ -1,0 +1,426 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/operator"
+)
+
+// Rollout is how far a changed config has come. It begins with a survey of all upstreams. A nil one holds nothing.
+type Rollout struct {
+	config *config.Rollout
+	name   string // of the config, as in marks
+	now    func() time.Time
+	// changed has room for one: something has changed that may let the rollout go on.
+	changed chan struct{}
+
+	mu sync.Mutex
+	// mark is that of this rollout; members are the upstreams that it concerns, nil if there is none under way.
+	mark    Mark
+	members map[operator.Ref]*member
+	// order are those that waited when it began, in the order in which they are moved.
+	order []operator.Ref
+	// fresh are those that were found moved, and are to be looked at once.
+	fresh []operator.Ref
+	// found is what the survey has found so far; nil after it. others is when the newest rollout of another config began,
+	// ours that of this config.
+	found        map[operator.Ref]Surveyed
+	keys         map[operator.Ref]string
+	others, ours int64
+	// limit is how many upstreams may be moved by the steps that have begun.
+	limit int
+	// readySince is since when all that was moved is Ready; zero while any is not.
+	readySince time.Time
+	control    Control
+	// before are the upstreams that the config before goes on with while they wait.
+	before served
+	// reverted says why what was moved was given back to the config before; empty if it was not.
+	reverted string
+}
+
+// served are upstreams that a config serves: none unless it works, and else those of only, or all if that is nil.
+type served struct {
+	works bool
+	only  map[operator.Ref]bool
+}
+
+func (s served) has(ref operator.Ref) bool { return s.works && (s.only == nil || s.only[ref]) }
+
+// member is one upstream of a rollout.
+type member struct {
+	phase phase
+	// own: it was moved by an edit of its own, and counts for no step.
+	own bool
+	// busy: the config before reconciles it now.
+	busy bool
+	// key is its place in the order; refuses and said are those of Surveyed.
+	key, refuses, said string
+	// since is when it was moved, or found moved.
+	since time.Time
+	// why says what has failed.
+	why string
+}
+
+type phase int
+
+const (
+	waiting phase = iota
+	moving
+	ready
+	failed
+)
+
+// New returns the rollout of a config with that digest; nil if the config has none. now is the clock.
+func New(c *config.Rollout, digest string, now func() time.Time) *Rollout {
+	if c == nil {
+		return nil
+	}
+	return &Rollout{config: c, name: ConfigName(digest), now: now, changed: make(chan struct{}, 1)}
+}
+
+// Begin begins the survey. Until Open, nothing is admitted.
+func (r *Rollout) Begin() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.members, r.found, r.keys, r.others, r.ours = nil, map[operator.Ref]Surveyed{}, map[operator.Ref]string{}, 0, 0
+	r.readySince, r.control, r.before, r.reverted = time.Time{}, Control{}, served{}, ""
+}
+
+// Note records what the survey has found of an upstream; order is the text that it is sorted by.
+func (r *Rollout) Note(ref operator.Ref, s Surveyed, order string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.found == nil {
+		return
+	}
+	delete(r.found, ref)
+	concerns := s.Changes || s.Refuses != ""
+	for _, m := range s.marks {
+		if m.Config == r.name {
+			r.ours, concerns = max(r.ours, m.Began), true
+		} else {
+			r.others = max(r.others, m.Began)
+		}
+	}
+	if concerns {
+		r.found[ref], r.keys[ref] = s, order
+	}
+}
+
+// Open ends the survey: the rollout goes on where the marks of the objects say that it is, or begins.
+func (r *Rollout) Open() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	r.mark = Mark{Config: r.name, Began: r.ours}
+	if r.ours <= r.others {
+		r.mark.Began = max(now.Unix(), r.others+1)
+	}
+	r.members = map[operator.Ref]*member{}
+	waits, inSteps := false, 0
+	for ref, s := range r.found {
+		m := &member{key: r.keys[ref], refuses: s.Refuses, said: s.Said, since: now}
+		switch moved, own := r.movedIn(s.marks); {
+		case moved:
+			m.phase, m.own, m.said = moving, own, ""
+			r.fresh = append(r.fresh, ref)
+			if !own {
+				inSteps++
+			}
+			m.observe(Outcome{Applied: !s.Changes, Ready: s.Ready, Reason: s.Said}, false)
+		case s.Edited:
+			m.phase, m.own = moving, true
+		case s.Changes || s.Refuses != "" && s.Refuses != s.Said:
+			waits = true
+		default: // one that fails as before, or was moved in an earlier rollout
+			continue
+		}
+		r.members[ref] = m
+	}
+	r.found, r.keys, r.order = nil, nil, nil
+	if !waits {
+		r.members, r.fresh = nil, nil
+	}
+	for ref := range r.members {
+		r.order = append(r.order, ref)
+	}
+	// whether a step was done is not known: what is moved must be Ready before the next one
+	if r.limit = inSteps; inSteps == 0 && waits {
+		r.limit = Limits(r.config, len(r.members))[0]
+	}
+	slices.SortFunc(r.order, func(a, b operator.Ref) int {
+		return cmp.Or(cmp.Compare(r.members[a].key, r.members[b].key), a.Compare(b))
+	})
+	r.wake()
+}
+
+// movedIn reports whether an upstream whose objects have these marks was moved in this rollout, and by its own edit.
+func (r *Rollout) movedIn(marks []Mark) (moved, own bool) {
+	for _, m := range marks {
+		if m.Config == r.name && m.Began > r.others {
+			moved, own = true, own || m.Own
+		}
+	}
+	return moved, own
+}
+
+func (r *Rollout) wake() {
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Mark is what an object of an upstream is marked with when it is applied now; "" without a rollout.
+func (r *Rollout) Mark(ref operator.Ref) string {
+	if r == nil {
+		return ""
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	mark := r.mark
+	if mark == (Mark{}) {
+		return ""
+	}
+	if m := r.members[ref]; m != nil {
+		mark.Own = m.own
+	}
+	return mark.String()
+}
+
+// Admit reports whether the changed config may act on an upstream now. One that waits does not wait any more once it is
+// edited.
+func (r *Rollout) Admit(ref operator.Ref, s Surveyed) bool {
+	if r == nil {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[ref]
+	switch {
+	case m == nil || m.phase != waiting:
+		return true
+	case m.busy:
+		return false
+	case s.Edited:
+		m.phase, m.own, m.since = moving, true, r.now()
+		r.wake()
+		return true
+	case !s.Changes && s.Refuses == "" && !r.before.has(ref):
+		return true // nothing of it would be changed
+	case m.refuses != s.Refuses:
+		m.refuses = s.Refuses
+		r.wake()
+	}
+	return false
+}
+
+// Waits reports whether an upstream is one that the changed config has yet to reach.
+func (r *Rollout) Waits(ref operator.Ref) bool {
+	if r == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[ref]
+	return m != nil && m.phase == waiting
+}
+
+// ServeBefore has the config before go on with the upstreams that wait, or with those of them that are in only; nil for
+// all. works false ends that.
+func (r *Rollout) ServeBefore(works bool, only map[operator.Ref]bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.before = served{works, only}
+	r.wake()
+}
+
+// IsServed reports whether the config before goes on with an upstream that waits, and whether it does so right now.
+func (r *Rollout) IsServed(ref operator.Ref) (served, busy bool) {
+	if r == nil {
+		return false, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[ref]
+	return m != nil && m.phase == waiting && r.before.has(ref), m != nil && m.busy
+}
+
+// Enter reports whether the config before may reconcile an upstream now. Then the changed one does not, until Leave is
+// called.
+func (r *Rollout) Enter(ref operator.Ref) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[ref]
+	if m == nil || m.phase != waiting || m.busy || !r.before.has(ref) {
+		return false
+	}
+	m.busy = true
+	return true
+}
+
+// Leave ends what Enter has begun.
+func (r *Rollout) Leave(ref operator.Ref) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.members[ref]; m != nil {
+		m.busy = false
+		r.wake()
+	}
+}
+
+// Unmoved are the upstreams with which the config before still goes on; nil if it does with none.
+func (r *Rollout) Unmoved() map[operator.Ref]bool {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.before.works {
+		return nil
+	}
+	set := map[operator.Ref]bool{}
+	for ref, m := range r.members {
+		if m.phase == waiting && r.before.has(ref) {
+			set[ref] = true
+		}
+	}
+	return set
+}
+
+// revert gives back what was moved by the steps, the last first, and returns it. Nothing more is moved.
+func (r *Rollout) revert(why string) (refs []operator.Ref) {
+	for _, ref := range slices.Backward(r.order) {
+		m := r.members[ref]
+		if m == nil || m.phase == waiting || m.own || !r.before.has(ref) {
+			continue
+		}
+		m.phase, m.why = waiting, ""
+		refs = append(refs, ref)
+	}
+	r.reverted = why
+	return refs
+}
+
+// Outcome is what has become of an upstream that was moved.
+type Outcome struct {
+	// Applied: every object of it has the document of the changed config.
+	Applied bool
+	// Ready and Reason are what its status says.
+	Ready  bool
+	Reason string
+	// Halts is which rule of haltWhen is true; empty for none.
+	Halts string
+}
+
+// Observe records what has become of an upstream.
+func (r *Rollout) Observe(ref operator.Ref, o Outcome) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[ref]
+	if m == nil || m.phase == waiting {
+		return
+	}
+	before := m.phase
+	m.observe(o, m.phase == failed && !r.now().Before(m.since.Add(r.deadline())))
+	if m.phase != before {
+		r.wake()
+	}
+}
+
+// observe notes what has become of an upstream that was moved. One that is late has failed until it is Ready; one that
+// has failed as before the rollout is as good as it was.
+func (m *member) observe(o Outcome, late bool) {
+	switch {
+	case o.Halts != "":
+		m.phase, m.why = failed, o.Halts
+	case !o.Ready && hasFailed(o.Reason, m.said):
+		m.phase, m.why = failed, o.Reason
+	case o.Applied && o.Ready, !o.Ready && o.Reason != "" && o.Reason == m.said && hasFailed(o.Reason, ""):
+		m.phase, m.why = ready, ""
+	case !late:
+		m.phase, m.why = moving, ""
+	}
+}
+
+// Forget is called once an upstream is gone, or not selected any more, or is being deleted.
+func (r *Rollout) Forget(ref operator.Ref) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.members[ref] != nil {
+		delete(r.members, ref)
+		r.wake()
+	}
+}
+
+// IsOpen reports whether a rollout is under way.
+func (r *Rollout) IsOpen() bool {
+	if r == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.members != nil
+}
+
+func (r *Rollout) deadline() time.Duration { return time.Duration(r.config.ProgressDeadline) }
+
+// Limits are how many upstreams each step of a config moves, of all that a rollout concerns.
+func Limits(c *config.Rollout, all int) []int {
+	limits, before := make([]int, len(c.Steps)), 0
+	for i, step := range c.Steps {
+		text, isShare := strings.CutSuffix(string(step), "%")
+		n, _ := strconv.Atoi(text) // held to its form when it was loaded
+		if isShare {
+			n = (all*n + 99) / 100
+		}
+		before = min(max(n, before), all)
+		limits[i] = before
+	}
+	return limits
+}
+
+// in are the members in a phase, in their order.
+func (r *Rollout) in(p phase) (refs []operator.Ref) {
+	for _, ref := range r.order {
+		if m := r.members[ref]; m != nil && m.phase == p {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+// whyFailed names the first upstreams that have failed.
+func (r *Rollout) whyFailed(refs []operator.Ref) string {
+	const few = 3
+	var parts []string
+	for _, ref := range refs[:min(few, len(refs))] {
+		parts = append(parts, fmt.Sprintf("%s (%s)", ref, r.members[ref].why))
+	}
+	if more := len(refs) - few; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, ", ")
+}

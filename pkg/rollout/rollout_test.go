@@ -1,0 +1,190 @@
+package rollout
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
+	"github.com/corollary-dev/corollary/pkg/operator"
+)
+
+var seeds = flag.Int("seeds", 1000, "schedules")
+
+const upstreams = 200
+
+// world is what a cluster shows of 200 upstreams while a config is rolled out, with a clock.
+type world struct {
+	random *rand.Rand
+	now    time.Time
+	config *config.Rollout
+	// bad says what is wrong with the changed config.
+	bad     badness
+	rollout *Rollout
+	// marks are those of the objects, hashes the versions that they have; edited those that were edited meanwhile.
+	marks  map[operator.Ref]string
+	hashes map[operator.Ref]string
+	edited map[operator.Ref]bool
+	// readyAt is when one becomes Ready, failsAt when it fails after that.
+	readyAt, failsAt map[operator.Ref]time.Time
+	control          string
+}
+
+type badness int
+
+const (
+	good badness = iota
+	rendersNothing
+	refused
+	neverReady
+	failsLater
+	badnesses
+)
+
+func refOf(i int) operator.Ref { return operator.Ref{Namespace: "ns", Name: fmt.Sprintf("u-%03d", i)} }
+
+func newWorld(seed uint64) *world {
+	random := rand.New(rand.NewPCG(seed, 0))
+	shares := []config.Step{"1", "5%", "25%", "100%"}
+	w := &world{random: random, now: time.Unix(1e9, 0), bad: badness(random.IntN(int(badnesses))),
+		config: &config.Rollout{Steps: shares[random.IntN(2):], Pause: common.Duration(time.Minute),
+			ProgressDeadline: common.Duration(10 * time.Minute)},
+		marks: map[operator.Ref]string{}, hashes: map[operator.Ref]string{}, edited: map[operator.Ref]bool{},
+		readyAt: map[operator.Ref]time.Time{}, failsAt: map[operator.Ref]time.Time{}}
+	for i := range upstreams {
+		w.hashes[refOf(i)] = "one"
+	}
+	return w
+}
+
+// survey is what the cluster shows of one upstream.
+func (w *world) survey(ref operator.Ref) Surveyed {
+	s := Surveyed{Changes: w.hashes[ref] != "two", Edited: w.edited[ref] && w.hashes[ref] != "two" && w.bad != refused}
+	if m := parseMark(w.marks[ref], w.now); m != (Mark{}) {
+		s.marks = []Mark{m}
+	}
+	if w.bad == rendersNothing {
+		s.Changes, s.Refuses = false, string(operator.StateRenderFailed)
+	}
+	o := w.outcome(ref)
+	s.Ready, s.Said = o.Ready, o.Reason
+	return s
+}
+
+// outcome is what the status of an upstream says.
+func (w *world) outcome(ref operator.Ref) Outcome {
+	switch {
+	case w.hashes[ref] == "one":
+		return Outcome{Ready: true, Reason: "Ready"}
+	case !w.failsAt[ref].IsZero() && !w.now.Before(w.failsAt[ref]):
+		return Outcome{Applied: true, Reason: "Failed"}
+	case w.readyAt[ref].IsZero() || w.now.Before(w.readyAt[ref]):
+		return Outcome{Applied: true, Reason: "Progressing"}
+	}
+	return Outcome{Applied: true, Ready: true, Reason: "Ready"}
+}
+
+// start is a process that starts, or takes over.
+func (w *world) start() {
+	w.rollout = New(w.config, "two", func() time.Time { return w.now })
+	w.rollout.Begin()
+	for i := range upstreams {
+		w.rollout.Note(refOf(i), w.survey(refOf(i)), "")
+	}
+	w.rollout.Open()
+}
+
+// reconcile is what the operator does for one upstream.
+func (w *world) reconcile(ref operator.Ref) {
+	s := w.survey(ref)
+	if w.rollout.Waits(ref) && !w.rollout.Admit(ref, s) {
+		return
+	}
+	switch {
+	case !s.Changes:
+	case w.bad == refused:
+		w.rollout.Observe(ref, Outcome{Reason: "Rejected"})
+		return
+	default:
+		w.hashes[ref], w.marks[ref] = "two", w.rollout.Mark(ref)
+		if w.bad != neverReady {
+			w.readyAt[ref] = w.now.Add(time.Duration(w.random.IntN(300)) * time.Second)
+		}
+		if w.bad == failsLater {
+			w.failsAt[ref] = w.readyAt[ref].Add(time.Duration(w.random.IntN(50)) * time.Second)
+		}
+	}
+	if w.bad == rendersNothing {
+		return
+	}
+	w.rollout.Observe(ref, w.outcome(ref))
+}
+
+// changed counts the upstreams that the config has changed by its steps.
+func (w *world) changed() (n int) {
+	for ref, hash := range w.hashes {
+		if hash == "two" && !w.edited[ref] {
+			n++
+		}
+	}
+	return n
+}
+
+// A config that is bad changes no more upstreams than the present step allows, but for those that people edit, whatever
+// restarts in between; a good one reaches all.
+func TestSchedules(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(*seeds) {
+		w := newWorld(seed)
+		w.start()
+		highest, allowed := 0, 0 // of steps that were completely Ready; limits fall with the upstreams that people edit
+		for range 2000 {
+			w.now = w.now.Add(time.Duration(w.random.IntN(20)) * time.Second)
+			switch w.random.IntN(40) {
+			case 0:
+				w.start()
+			case 1:
+				if ref := refOf(w.random.IntN(upstreams)); w.bad != refused && w.bad != rendersNothing {
+					w.edited[ref] = w.edited[ref] || w.hashes[ref] == "one"
+					w.reconcile(ref)
+				}
+			}
+			move, p, _ := w.rollout.step(w.control)
+			for _, ref := range move {
+				w.reconcile(ref)
+			}
+			for i := range upstreams {
+				if ref := refOf(i); w.hashes[ref] == "two" {
+					w.rollout.Observe(ref, w.outcome(ref))
+				}
+			}
+			if p.State == "" {
+				break
+			}
+			limits := Limits(w.config, p.All)
+			for highest < len(limits)-1 && w.allReady(limits[highest]) {
+				highest++
+			}
+			if allowed = max(allowed, limits[highest]); w.changed() > allowed {
+				t.Fatalf("seed %d: a config (%d) has changed %d upstreams in step %d, which allows %d (%v)", seed, w.bad, w.changed(),
+					highest+1, allowed, p)
+			}
+		}
+		if w.bad == good && w.changed()+len(w.edited) != upstreams {
+			t.Fatalf("seed %d: a good config has changed only %d upstreams, and people %d", seed, w.changed(), len(w.edited))
+		}
+	}
+}
+
+// allReady reports whether that many upstreams were moved by steps, and all that is moved is Ready, or was once.
+func (w *world) allReady(limit int) bool {
+	for ref, hash := range w.hashes {
+		if hash == "two" && (w.readyAt[ref].IsZero() || w.now.Before(w.readyAt[ref])) {
+			return false
+		}
+	}
+	return w.changed() >= limit
+}
