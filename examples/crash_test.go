@@ -42,6 +42,7 @@ var edits = map[string][]func(b *sandbox){
 		patching(platform("databases"), "default", "orders", `{"spec":{"image":"other"}}`),
 	},
 	"hello":       {patching(platform("webapps"), "default", "hello", `{"spec":{"image":"other","replicas":3}}`)},
+	"staged":      {patching(platform("banners"), "default", "welcome", `{"spec":{"text":"Bye"}}`)},
 	"indexed-job": {patching(platform("indexedjobs"), "default", "thumbnails", `{"spec":{"parallelism":3}}`)},
 	"migration":   {patching(platform("migrations"), "default", "orders", `{"spec":{"image":"other"}}`)},
 	"monitors": {

@@ -109,15 +109,33 @@ const (
 	poll = time.Second
 )
 
-// Look is how far the rollout is, and the upstreams that wait, in the order in which they are moved. It moves none.
+// Look is how far the rollout is, for somebody who does not carry it out, and the upstreams that wait, in the order in
+// which they are moved. What the API server has refused is on no object: those that are next and say so have failed.
 func (r *Rollout) Look() (p Progress, waits []operator.Ref) {
 	if r == nil {
 		return Progress{}, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.takeRefused()
 	p, _ = r.look()
 	return p, r.in(waiting)
+}
+
+// takeRefused has those fail that are next, and say that the API server has refused them.
+func (r *Rollout) takeRefused() {
+	free := r.limit
+	for _, m := range r.members {
+		if m.phase != waiting && !m.own {
+			free--
+		}
+	}
+	next := r.in(waiting)
+	for _, ref := range next[:max(min(free, len(next)), 0)] {
+		if m := r.members[ref]; hasFailed(m.said, "") {
+			m.phase, m.why = failed, m.said
+		}
+	}
 }
 
 // step moves what may be moved now, and returns it, how far the rollout is then, and after how long to look again.

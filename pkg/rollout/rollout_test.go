@@ -12,7 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-var seeds = flag.Int("seeds", 1000, "schedules")
+var seeds = flag.Int("seeds", 100, "schedules")
 
 const upstreams = 200
 
@@ -141,8 +141,8 @@ func TestSchedules(t *testing.T) {
 		w := newWorld(seed)
 		w.start()
 		highest, allowed := 0, 0 // of steps that were completely Ready; limits fall with the upstreams that people edit
-		for range 2000 {
-			w.now = w.now.Add(time.Duration(w.random.IntN(20)) * time.Second)
+		for range 500 {
+			w.now = w.now.Add(time.Duration(w.random.IntN(60)) * time.Second)
 			switch w.random.IntN(40) {
 			case 0:
 				w.start()
@@ -173,8 +173,10 @@ func TestSchedules(t *testing.T) {
 					highest+1, allowed, p)
 			}
 		}
-		if w.bad == good && w.changed()+len(w.edited) != upstreams {
-			t.Fatalf("seed %d: a good config has changed only %d upstreams, and people %d", seed, w.changed(), len(w.edited))
+		for ref, hash := range w.hashes {
+			if w.bad == good && hash != "two" {
+				t.Fatalf("seed %d: a good config has not reached %s", seed, ref)
+			}
 		}
 	}
 }

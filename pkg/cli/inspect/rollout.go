@@ -60,8 +60,7 @@ ones are next. Nothing is written. The config is the one that is to be reached.`
 		Args:    command.NoArguments("configs are named with -c"),
 		RunE:    command.RunUntilSignal(o.status),
 	}
-	o.configs.Bind(cmd)
-	o.connection.Bind(cmd, "")
+	o.bind(cmd, "")
 	command.BindChoice(cmd, &o.output, "output", "o", "Output format: text or json")
 	return cmd
 }
@@ -165,19 +164,18 @@ has it: it was not restarted since the reload. Otherwise the rollout holds where
 func newRolloutDecision(streams command.IO, d decision) *cobra.Command {
 	o := &rolloutOptions{surveyFlags: surveyFlags{streams: streams}}
 	cmd := &cobra.Command{
-		Use:     d.use + " -c CONFIG [OPERATOR] --config DIGEST",
+		Use:     d.use + " -c CONFIG [OPERATOR] --digest DIGEST",
 		Short:   d.short,
 		Long:    d.long + "\n\nOPERATOR can be left out if only one of the configs has rollout.control.",
-		Example: "  corollary rollout " + d.use + " -c app.yaml --config 8a5c01d2e4b6",
+		Example: "  corollary rollout " + d.use + " -c app.yaml --digest 8a5c01d2e4b6",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: command.RunUntilSignal(func(ctx context.Context, names []string) error {
 			return o.decide(ctx, d, names)
 		}),
 	}
-	o.configs.Bind(cmd)
-	o.connection.Bind(cmd, "")
-	cmd.Flags().StringVar(&o.config, "config", "",
-		"Config that is rolled out, as corollary rollout status names it (required)")
+	o.bind(cmd, "")
+	cmd.Flags().StringVar(&o.config, "digest", "",
+		"Digest of the config that is rolled out, as corollary rollout status says (required)")
 	if d.use == "promote" {
 		cmd.Flags().BoolVar(&o.toEnd, "to-end", false, "Go to all upstreams at once")
 	}
@@ -187,7 +185,7 @@ func newRolloutDecision(streams command.IO, d decision) *cobra.Command {
 // decide writes a decision, as the operator's field manager.
 func (o *rolloutOptions) decide(ctx context.Context, d decision, names []string) error {
 	if o.config == "" {
-		return command.Usagef("required flag --config is not set: corollary rollout status names the config")
+		return command.Usagef("required flag --digest is not set: corollary rollout status says the digest of the config")
 	}
 	decided := 0
 	err := o.survey(ctx, func(v *survey.Survey, r *survey.Rollout) error {
@@ -204,7 +202,7 @@ func (o *rolloutOptions) decide(ctx context.Context, d decision, names []string)
 		case p.State == "":
 			return fmt.Errorf("operator %s: no rollout is under way", op.Metadata.Name)
 		case p.Config != o.config:
-			return fmt.Errorf("operator %s: the config that is rolled out is %s, and --config names %s: look at it again with "+
+			return fmt.Errorf("operator %s: the config that is rolled out is %s, and --digest names %s: look at it again with "+
 				"corollary rollout status", op.Metadata.Name, p.Config, o.config)
 		}
 		client, err := o.connection.Dynamic()

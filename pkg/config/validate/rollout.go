@@ -62,7 +62,7 @@ func checkSteps(v *validator, steps []config.Step) {
 		text, isShare := strings.CutSuffix(string(step), "%")
 		n, _ := strconv.Atoi(text)
 		if n <= before[isShare] {
-			v.Add(at, "write more than in the step before, which counts, too", "%s is not more than %d", step, before[isShare])
+			v.Add(at, "steps are cumulative: write more than in the one before", "%s is not more than %d", step, before[isShare])
 		}
 		before[isShare] = n
 	}
