@@ -2,6 +2,8 @@ package config
 
 import (
 	"reflect"
+
+	"github.com/corollary-dev/corollary/pkg/config/staged"
 )
 
 // Mode says whether an operator may write.
@@ -142,7 +144,7 @@ var EnumTypes = map[reflect.Type][]string{
 	reflect.TypeFor[Scope]():              names(ScopeNamespaced, ScopeCluster),
 	reflect.TypeFor[MissingPolicy]():      names(MissingWait, MissingAllow),
 	reflect.TypeFor[BeforePolicy]():       names(BeforeHold, BeforeProceed),
-	reflect.TypeFor[OnHalt]():             names(HaltHold, HaltRevert),
+	reflect.TypeFor[staged.OnHalt]():      names(staged.HaltHold, staged.HaltRevert),
 }
 
 func names[T ~string](values ...T) []string {

@@ -8,6 +8,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/config/query"
 	"github.com/corollary-dev/corollary/pkg/config/random"
+	"github.com/corollary-dev/corollary/pkg/config/staged"
 )
 
 // The doc comments of types and fields are the descriptions in the published JSON Schema: editors show them. Tags say
@@ -61,7 +62,7 @@ type Operator struct {
 	// Guard holds a change that would delete or change many objects until it is confirmed. Default: at most 10% deletions.
 	Guard *Guard `json:"guard,omitempty"`
 	// Rollout brings a changed config to its upstreams step by step. Default: to all at once.
-	Rollout *Rollout `json:"rollout,omitempty"`
+	Rollout *staged.Rollout `json:"rollout,omitempty"`
 	// Events selects the Kubernetes events that are sent: All, Warnings (default) or None.
 	Events EventPolicy `json:"events,omitempty"`
 	// Retry sets the delays between retries after a failure; they grow from minDelay to maxDelay.
@@ -276,7 +277,7 @@ type Conventions struct {
 	// Shard names the label on downstreams that holds the shard of their upstream, if the process runs with --shards.
 	Shard *Shard `json:"shard,omitempty"`
 	// Rollout names the annotation on downstreams that says in which rollout they were applied.
-	Rollout *RolloutMark `json:"rollout,omitempty"`
+	Rollout *staged.Mark `json:"rollout,omitempty"`
 	// Previous are names that this config used earlier. Objects that still use them are updated to the current names.
 	Previous *Previous `json:"previous,omitempty"`
 }

@@ -1,5 +1,7 @@
 package config
 
+import "github.com/corollary-dev/corollary/pkg/config/common"
+
 // Guard holds a change that would delete or change many objects until it is confirmed: at a start, or after a change of
 // the config, of inputs, or of a namespace's labels. A change of a single upstream never waits.
 type Guard struct {
@@ -11,18 +13,8 @@ type Guard struct {
 	// Minimum is the number of objects that never need confirmation. Default: 5.
 	Minimum *int `json:"minimum,omitempty" min:"0"`
 	// Confirm is where a confirmation is written, by `corollary confirm` or by hand.
-	Confirm *Confirm `json:"confirm,omitempty"`
+	Confirm *common.Confirm `json:"confirm,omitempty"`
 	// Confirmed is a confirmation in the config itself, for example by a reviewed commit: the digest that the waiting
 	// operator reports. It is valid only for the change with that digest.
 	Confirmed string `json:"confirmed,omitempty"`
-}
-
-// Confirm names the key of a ConfigMap whose value is the digest of a confirmed change.
-type Confirm struct {
-	// Namespace of the ConfigMap.
-	Namespace string `json:"namespace" form:"dnsLabel"`
-	// ConfigMap is its name. `corollary confirm` creates it if it is missing.
-	ConfigMap string `json:"configMap" form:"objectName"`
-	// Key in its data.
-	Key string `json:"key" form:"configMapKey"`
 }

@@ -42,7 +42,7 @@ func (s *session) actWhileActive(live context.Context) {
 	t := s.generation.activation
 	if t == nil {
 		s.setReason(state.Working(s.pipeline), "")
-		s.act(live)
+		s.Act(live, func(acting context.Context) { s.reconcileWhile(live, acting) })
 		return
 	}
 	for s.waitForActivation(live) {

@@ -283,3 +283,20 @@ func (s *session) onWatchResult(key informers.Key, err error, endSession context
 			key.Namespace, "error", err.Error())
 	}
 }
+
+// stopTrailing is called when the session of a generation has ended: if it has trailed, the changed config leaves alone
+// what it has yet to reach. It reports whether it has.
+func (g *generation) stopTrailing() bool {
+	o := g.operator
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.trails != g {
+		return o.current != g && o.next != g
+	}
+	o.trails = nil
+	if now := o.current.session; now != nil && now.Rollout() != nil {
+		now.Rollout().ServeBefore(false, nil)
+		now.addAll(now.cache.Candidates(now.reconciler))
+	}
+	return true
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/rollout"
 )
 
 // passGuard counts what the config would change, and waits while that is more than guard allows, unless it is
@@ -18,7 +19,7 @@ import (
 // session does. Once it has passed, nothing is reconciled until work begins. It returns false when live is done.
 func (s *session) passGuard(live context.Context) bool {
 	holds := s.gate.IsGuarded() && s.gate.Open(s.operator.activeReconciler(s) == nil)
-	if !holds && s.rollout == nil {
+	if !holds && s.Rollout() == nil {
 		return true
 	}
 	s.beginCounting()
@@ -29,7 +30,7 @@ func (s *session) passGuard(live context.Context) bool {
 	})
 	if passed {
 		s.pool.Pass(work.Interrupted, nil)
-		s.rollout.Open()
+		s.Rollout().Open()
 	}
 	return passed
 }
@@ -106,4 +107,23 @@ func (s *session) cleansUp() bool {
 	s.operator.mu.Lock()
 	defer s.operator.mu.Unlock()
 	return s.operator.current == s.generation
+}
+
+// watchRollout moves upstreams to the changed config, step by step, until acting is done.
+func watchRollout(s *session, acting context.Context) {
+	show := func(p rollout.Progress) {
+		if s.generation.setRollout(p); p.State == "" {
+			s.operator.endTrailing()
+		}
+	}
+	s.gate.ServeRollout(acting, s.Rollout(), show, func(refs []operator.Ref) {
+		s.Add(informers.PriorityReaders, 0, refs...)
+	}, func(refs []operator.Ref) {
+		s.operator.mu.Lock()
+		defer s.operator.mu.Unlock()
+		if trails := s.operator.trails; trails != nil {
+			trails.session.Add(informers.PriorityReaders, 0, refs...)
+		}
+	})
+	s.generation.setRollout(rollout.Progress{})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/logging"
 	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
+	"github.com/corollary-dev/corollary/pkg/rollout"
 )
 
 // setCondition records the state of a config; a change is logged once and shown in the metric.
@@ -248,10 +249,10 @@ func (o *runner) reportState(c state.Condition, continues bool) {
 // requested by its name (a path that ends in /operators).
 func (e *Engine) Ready(req *http.Request) error {
 	var problems []error
-	named := req != nil && path.Base(req.URL.Path) == "operators"
+	asked := req != nil && path.Base(req.URL.Path) == "operators"
 	for _, o := range e.all() {
 		o.mu.Lock()
-		if p := o.current.rollout; named && p.Stopped() {
+		if p := o.current.rollout; asked && p.Stopped() {
 			problems = append(problems, fmt.Errorf("operator %s: %s: %s", o.name, state.ReasonRolloutHalted, p))
 		}
 		if c := o.current.health(); !c.IsWorking() && c.Reason != state.ReasonKindMissing && !o.isNew() {
@@ -356,4 +357,31 @@ func (g *generation) sourceRead(key informers.Key, err error) bool {
 	}
 	g.setSourceFailed(key, "")
 	return true
+}
+
+// setRollout records how far the rollout of a config is; the zero value for none.
+func (g *generation) setRollout(p rollout.Progress) {
+	o := g.operator
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := g.rollout
+	g.rollout = p
+	metrics.SetRollout(o.name, p)
+	log := o.log.WithValues("config", p.Config, "progress", p.String())
+	switch on := eventsOf(g.file); {
+	case p.State == before.State:
+	case p.Stopped():
+		logging.Warn(log, "the rollout of the changed config has halted: nothing more is moved")
+		o.event(on, true, EventRolloutHalted, "Rollout", string(p.State)+" at "+p.String())
+	case p.State == "" && before.All > 0:
+		o.log.Info("the rollout of the changed config is no longer under way", "config", before.Config, "progress",
+			before.String())
+		o.event(on, false, EventRolloutEnded, "Rollout", "no longer under way, at "+before.String())
+	case before.State == "":
+		log.Info("the changed config is rolled out")
+		o.event(on, false, EventRolloutBegun, "Rollout", p.String())
+	default:
+		log.Info("the rollout of the changed config continues", "state", string(p.State))
+	}
+	o.reportChange()
 }

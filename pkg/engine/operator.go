@@ -165,7 +165,7 @@ func (s *session) becomeCurrent() bool {
 		return ok
 	}
 	if trails != nil {
-		if resume := s.beginTrailing(trails, only); resume != nil {
+		if resume := s.Lead(trails.session.Session, only, trails.ended); resume != nil {
 			defer resume()
 		}
 	}
@@ -238,4 +238,32 @@ func (o *runner) lastLoaded() *load.File {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.loaded
+}
+
+// trailing is the generation whose session shall trail while that of g acts, and with which upstreams; nil for none,
+// only nil for all. It is the config that reached all upstreams last: the one before, or the one that trails that. The
+// operator's lock is held.
+func (o *runner) trailing(g *generation) (trails *generation, only map[operator.Ref]bool) {
+	if !g.session.Rollout().IsOpen() || g.activation != nil || g.session.shards != nil {
+		return nil, nil
+	}
+	trails = o.current
+	if o.trails != nil {
+		trails, only = o.trails, o.current.session.Rollout().Unmoved()
+	}
+	if trails.session == nil || !trails.established || trails.activation != nil || trails.session.pipeline.OnlyDeletes ||
+		trails.session.pipeline.Observing() || trails.session.pipeline.Upstream.GVR != g.session.pipeline.Upstream.GVR {
+		return nil, nil
+	}
+	return trails, only
+}
+
+// endTrailing ends the session that trails this one, if there is one: the rollout is over.
+func (o *runner) endTrailing() {
+	o.mu.Lock()
+	trails := o.trails
+	o.trails = nil
+	o.mu.Unlock()
+	trails.withdraw()
+	trails.wait()
 }

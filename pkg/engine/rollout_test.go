@@ -73,7 +73,7 @@ func TestRollout(t *testing.T) {
 }
 
 // A change that fails reaches no more than the present step, whatever it fails by, also after a restart. It goes on
-// once the config is mended.
+// once the config is good.
 func TestRolloutHalts(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ reason, from, to, moved, says string }{

@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -18,6 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/engine/loading"
 	"github.com/corollary-dev/corollary/pkg/engine/metrics"
 	"github.com/corollary-dev/corollary/pkg/engine/state"
+	"github.com/corollary-dev/corollary/pkg/engine/trailing"
 	"github.com/corollary-dev/corollary/pkg/engine/work"
 	"github.com/corollary-dev/corollary/pkg/engine/writeback"
 	"github.com/corollary-dev/corollary/pkg/guard"
@@ -35,6 +35,7 @@ import (
 
 // session runs one compiled pipeline: its watches, its queue, its reconciler and workers.
 type session struct {
+	*trailing.Session
 	engine     *Engine
 	operator   *runner
 	generation *generation
@@ -45,9 +46,6 @@ type session struct {
 	turns      work.Turns
 	pool       *work.Pool
 	gate       *gate.Gate
-	rollout    *rollout.Rollout        // nil if the config has none
-	asked      chan *trail             // has room for one
-	trail      atomic.Pointer[trail]   // nil unless it trails
 	shards     *loading.Shards         // nil without shards
 	endSession context.CancelCauseFunc // ends the session, so that the operator starts over
 	writeBack  *writeback.Writer       // nil if states are not written back
@@ -60,8 +58,8 @@ func newSession(g *generation, p *compile.Pipeline) *session {
 	observe := apply.WithObserver(func(verb, resource string, code int) {
 		metrics.CountRequest(g.operator.name, verb, resource, code)
 	})
-	s := &session{engine: g.engine, operator: g.operator, generation: g, pipeline: p,
-		cache: informers.NewCache(p.Renderer), pool: work.NewPool(g.engine.options.Workers), asked: make(chan *trail, 1)}
+	s := &session{Session: trailing.New(rollout.New(p.Config.Rollout, g.digest, time.Now)), engine: g.engine, operator: g.operator, generation: g, pipeline: p,
+		cache: informers.NewCache(p.Renderer), pool: work.NewPool(g.engine.options.Workers)}
 	s.reconciler = &reconcile.Reconciler{
 		Operator: events.Operator{Name: g.operator.name, Log: g.operator.log, Recorder: g.engine.recorderOf(g)}, Pipeline: p,
 		Cache: s.cache, Kinds: g.engine.absences, Host: s,
@@ -101,9 +99,6 @@ func newSession(g *generation, p *compile.Pipeline) *session {
 		Board: g.engine.options.Board, Informers: g.engine.informers, Identity: g.acting, Log: g.operator.log,
 		Warn: func(text string) { g.operator.event(g.file.Events, true, EventGuardWaiting, "Guard", text) },
 	})
-	if !p.OnlyDeletes {
-		s.rollout = rollout.New(p.Config.Rollout, g.digest, time.Now)
-	}
 	s.kinds = kindchecks.New(kindchecks.Session{
 		File: g.file, Pipeline: p, Cluster: g.engine.cluster, Version: g.engine.version,
 		Interval: g.engine.options.DiscoveryInterval,
@@ -284,8 +279,8 @@ func (s *session) reconcileWhile(live, acting context.Context) {
 	if s.gate.IsGuarded() {
 		s.pool.Go(func() { s.watchGate(acting) })
 	}
-	if s.rollout != nil {
-		s.pool.Go(func() { s.serveRollout(acting) })
+	if s.Rollout() != nil {
+		s.pool.Go(func() { watchRollout(s, acting) })
 	}
 	s.startWorkers(live)
 	var writing sync.WaitGroup

@@ -34,7 +34,7 @@ func (s *session) runWorker(live context.Context, ref operator.Ref) {
 		s.gate.PassOver(ref, s.pool.Is(work.Counting))
 		return
 	}
-	leave, ok := s.enterTrail(ref)
+	leave, ok := s.Enter(ref)
 	if !ok {
 		return
 	}
@@ -63,7 +63,7 @@ func (s *session) beginCounting() {
 		refs = s.cache.Candidates(s.reconciler)
 		s.reconciler.UseBaselinesOf(s.operator.activeReconciler(s))
 		s.gate.BeginCounting(refs)
-		s.rollout.Begin()
+		s.Rollout().Begin()
 	})
 	s.Add(informers.PriorityBulk, 0, refs...)
 }

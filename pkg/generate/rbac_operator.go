@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/config/query"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -288,7 +289,7 @@ func (r *operatorRights) guard() {
 	if r.observing {
 		return
 	}
-	watched := func(key string, at *config.Confirm) {
+	watched := func(key string, at *common.Confirm) {
 		if at != nil {
 			r.grantTo([]string{at.Namespace}, of(configMaps, key, at.ConfigMap), "list", "watch")
 		}

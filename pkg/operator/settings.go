@@ -195,14 +195,6 @@ func (s *Settings) NameKey() string {
 	return ""
 }
 
-// RolloutKey is the annotation that says in which rollout an object was applied; "" for none.
-func (s *Settings) RolloutKey() string {
-	if r := s.Config.Conventions.Rollout; r != nil {
-		return r.Annotation
-	}
-	return ""
-}
-
 // TokenKey is the annotation that holds the fencing token of the activation; "" for none.
 func (s *Settings) TokenKey() string {
 	if t := s.Config.Conventions.ActivationToken; t != nil {

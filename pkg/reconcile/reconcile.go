@@ -26,7 +26,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref operator.Ref) time.Durat
 	}
 	r.memory.Found(ref)
 	if l == nil {
-		r.waitsForNothing(ref)
+		waitsForNothing(r, ref)
 		return 0
 	}
 	defer l.ReleaseSlot()
@@ -35,7 +35,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref operator.Ref) time.Durat
 	}
 	ctx, leave, ok := l.enterShard(ctx)
 	if !ok {
-		r.waitsForNothing(ref)
+		waitsForNothing(r, ref)
 		return 0
 	}
 	defer leave()
@@ -52,12 +52,12 @@ func (r *reconciliation) run(ctx context.Context) time.Duration {
 		return soonAgain
 	}
 	if r.Upstream.GetDeletionTimestamp() != nil {
-		r.waitsForNothing(r.Ref)
+		waitsForNothing(r.Reconciler, r.Ref)
 		return r.finalize(ctx)
 	}
 	switch {
 	case r.unknown:
-		r.waitsForNothing(r.Ref) // what guard held of it is not done
+		waitsForNothing(r.Reconciler, r.Ref) // what guard held of it is not done
 		return r.saveUnknown(ctx)
 	case r.Pipeline.OnlyDeletes:
 		return r.awaitDeletion(ctx)

@@ -17,7 +17,7 @@ import (
 )
 
 // waitsForNothing is for an upstream that neither guard nor a rollout holds: nothing of it is changed by the config.
-func (r *Reconciler) waitsForNothing(ref operator.Ref) {
+func waitsForNothing(r *Reconciler, ref operator.Ref) {
 	r.Host.MayProceed(ref, guard.Counted{}, true)
 	r.Host.Rollout().Forget(ref)
 }
@@ -67,7 +67,7 @@ func (r *reconciliation) yields() bool {
 	return r.Host.Trails() && (r.Upstream.GetDeletionTimestamp() != nil || r.Pipeline.EditedSince(r.Upstream))
 }
 
-// observeForRollout tells the rollout what has become of the upstream.
+// observeForRollout reports to the rollout what has become of the upstream.
 func (r *reconciliation) observeForRollout(
 	ctx context.Context, d operator.Decision, verdict status.Verdict, results []operator.Result,
 ) {

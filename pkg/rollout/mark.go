@@ -8,10 +8,11 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
-// Mark says on an object in which rollout it was applied: that of a config, which began at a time. The zero value is no
-// mark.
+// Mark says on an object in which rollout it was applied: that of a config, which began at a time. The zero value is
+// none.
 type Mark struct {
 	// Config identifies the config: the beginning of its digest.
 	Config string
@@ -53,7 +54,7 @@ const clockSkew = time.Minute
 func markOf(s *operator.Settings, live *drift.Live, now time.Time) Mark {
 	metadata, _ := live.Kept["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	text, _ := annotations[s.RolloutKey()].(string)
+	text, _ := annotations[marks.RolloutKey(s)].(string)
 	return parseMark(text, now)
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/staged"
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
@@ -51,7 +51,7 @@ const (
 	Halted State = "Halted"
 )
 
-// Stopped reports whether nothing more is moved before a person acts, or what has failed is mended.
+// Stopped reports whether nothing more is moved before a person acts, or what has failed is repaired.
 func (p Progress) Stopped() bool { return p.State == Halted || p.State == Reverted }
 
 // String says it in one line, the same as long as nothing changes.
@@ -109,7 +109,7 @@ const (
 	poll = time.Second
 )
 
-// Look is how far the rollout is, for somebody who does not carry it out, and the upstreams that wait, in the order in
+// Look is how far the rollout is, for anyone who does not carry it out, and the upstreams that wait, in the order in
 // which they are moved. What the API server has refused is on no object: those that are next and say so have failed.
 func (r *Rollout) Look() (p Progress, waits []operator.Ref) {
 	if r == nil {
@@ -232,7 +232,7 @@ func (r *Rollout) rest(p *Progress, limits []int, inSteps int, next time.Duratio
 func (r *Rollout) revertIfHalted(p Progress) []operator.Ref {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	halts := p.State == Halted && r.config.OnHalt == config.HaltRevert
+	halts := p.State == Halted && r.config.OnHalt == staged.HaltRevert
 	if !r.before.works || r.reverted != "" || p.State == "" || !halts && !r.control.Reverts {
 		return nil
 	}

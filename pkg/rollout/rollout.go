@@ -9,13 +9,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/staged"
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // Rollout is how far a changed config has come. It begins with a survey of all upstreams. A nil one holds nothing.
 type Rollout struct {
-	config *config.Rollout
+	config *staged.Rollout
 	name   string // of the config, as in marks
 	now    func() time.Time
 	// changed has room for one: something has changed that may let the rollout go on.
@@ -78,7 +78,7 @@ const (
 )
 
 // New returns the rollout of a config with that digest; nil if the config has none. now is the clock.
-func New(c *config.Rollout, digest string, now func() time.Time) *Rollout {
+func New(c *staged.Rollout, digest string, now func() time.Time) *Rollout {
 	if c == nil {
 		return nil
 	}
@@ -388,7 +388,7 @@ func (r *Rollout) IsOpen() bool {
 func (r *Rollout) deadline() time.Duration { return time.Duration(r.config.ProgressDeadline) }
 
 // Limits are how many upstreams each step of a config moves, of all that a rollout concerns.
-func Limits(c *config.Rollout, all int) []int {
+func Limits(c *staged.Rollout, all int) []int {
 	limits, before := make([]int, len(c.Steps)), 0
 	for i, step := range c.Steps {
 		text, isShare := strings.CutSuffix(string(step), "%")

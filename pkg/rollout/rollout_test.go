@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/common"
+	"github.com/corollary-dev/corollary/pkg/config/staged"
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
@@ -20,7 +20,7 @@ const upstreams = 200
 type world struct {
 	random *rand.Rand
 	now    time.Time
-	config *config.Rollout
+	config *staged.Rollout
 	// bad says what is wrong with the changed config.
 	bad     badness
 	rollout *Rollout
@@ -48,9 +48,9 @@ func refOf(i int) operator.Ref { return operator.Ref{Namespace: "ns", Name: fmt.
 
 func newWorld(seed uint64) *world {
 	random := rand.New(rand.NewPCG(seed, 0))
-	shares := []config.Step{"1", "5%", "25%", "100%"}
+	shares := []staged.Step{"1", "5%", "25%", "100%"}
 	w := &world{random: random, now: time.Unix(1e9, 0), bad: badness(random.IntN(int(badnesses))),
-		config: &config.Rollout{Steps: shares[random.IntN(2):], Pause: common.Duration(time.Minute),
+		config: &staged.Rollout{Steps: shares[random.IntN(2):], Pause: common.Duration(time.Minute),
 			ProgressDeadline: common.Duration(10 * time.Minute)},
 		marks: map[operator.Ref]string{}, hashes: map[operator.Ref]string{}, edited: map[operator.Ref]bool{},
 		readyAt: map[operator.Ref]time.Time{}, failsAt: map[operator.Ref]time.Time{}}

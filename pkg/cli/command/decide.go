@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 )
 
 // Decide writes what a person decides to the one key of a ConfigMap, as a field manager: who shares the ConfigMap keeps
 // what is theirs. The ConfigMap is created if it is missing.
-func Decide(ctx context.Context, client dynamic.Interface, at *config.Confirm, decision, manager string) error {
+func Decide(ctx context.Context, client dynamic.Interface, at *common.Confirm, decision, manager string) error {
 	cm := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"namespace": at.Namespace, "name": at.ConfigMap},

@@ -12,6 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/document"
+	"github.com/corollary-dev/corollary/pkg/config/staged"
 	"github.com/corollary-dev/corollary/pkg/config/tags"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
@@ -61,7 +62,7 @@ func (d *decoder) decode(v any, out reflect.Value, p fieldpath.Path, f field) {
 		}
 	case out.Type() == reflect.TypeFor[common.Duration]():
 		d.duration(v, out, p)
-	case out.Type() == reflect.TypeFor[config.Step]():
+	case out.Type() == reflect.TypeFor[staged.Step]():
 		d.step(v, out, p, f)
 	default:
 		d.byKind(v, out, p, f)
@@ -212,7 +213,6 @@ func (d *decoder) duration(v any, out reflect.Value, p fieldpath.Path) {
 	out.SetInt(int64(dur))
 }
 
-// wantText says what a text field wants and how to make text of v, which YAML did not read as text.
 // step takes a number without quotes, too.
 func (d *decoder) step(v any, out reflect.Value, p fieldpath.Path, f field) {
 	if n, ok := v.(int64); ok {
@@ -221,6 +221,7 @@ func (d *decoder) step(v any, out reflect.Value, p fieldpath.Path, f field) {
 	d.text(v, out, p, f)
 }
 
+// wantText says what a text field wants and how to make text of v, which YAML did not read as text.
 func wantText(v any, f field, key, written string) (want, fix string) {
 	want, noun := "text", "text"
 	switch f.holds {

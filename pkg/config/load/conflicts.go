@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 )
 
 // Conflicts reports what operators cannot share. Each error is in the later file and names the earlier. Operators has
@@ -199,8 +200,8 @@ func sharedMarks(f *File, other *File) config.Errors {
 func downstreamKind(i int) string { return fmt.Sprintf("downstreams[%d].kind", i) }
 
 // decidedAt names the key of a ConfigMap in which a person decides; "" if there is none.
-func decidedAt(c *config.Confirm) string {
-	if c == nil || *c == (config.Confirm{}) {
+func decidedAt(c *common.Confirm) string {
+	if c == nil || *c == (common.Confirm{}) {
 		return ""
 	}
 	return c.Namespace + "/" + c.ConfigMap + "/" + c.Key

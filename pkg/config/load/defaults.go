@@ -10,6 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/query"
 	"github.com/corollary-dev/corollary/pkg/config/random"
+	"github.com/corollary-dev/corollary/pkg/config/staged"
 )
 
 // defaults returns an operator with the behavior that holds where the file is silent. Names have no defaults.
@@ -74,7 +75,7 @@ func (f *File) fillDefaults() {
 	fill(&op.Guard.MaxDeleted, "10%")
 	fillInt(&op.Guard.Minimum, 5)
 	if r := op.Rollout; r != nil {
-		fill(&r.OnHalt, config.HaltHold)
+		fill(&r.OnHalt, staged.HaltHold)
 		if r.ProgressDeadline == 0 && !f.Given("rollout", "progressDeadline") {
 			r.ProgressDeadline = common.Duration(10 * time.Minute)
 		}

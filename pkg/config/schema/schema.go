@@ -18,6 +18,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/conversion"
 	"github.com/corollary-dev/corollary/pkg/config/forms"
 	"github.com/corollary-dev/corollary/pkg/config/lock"
+	"github.com/corollary-dev/corollary/pkg/config/staged"
 )
 
 // Operator returns the JSON Schema (draft 2020-12) of an operator's file, made from the same types that Load decodes
@@ -145,7 +146,7 @@ func mapType(t reflect.Type) *jsonschema.Schema {
 	switch {
 	case t == reflect.TypeFor[common.Duration]():
 		return &jsonschema.Schema{Type: "string", Pattern: durationPattern}
-	case t == reflect.TypeFor[config.Step]():
+	case t == reflect.TypeFor[staged.Step]():
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "integer", Minimum: "1"},
 			{Type: "string", Pattern: forms.StepPattern}}}
 	case t == reflect.TypeFor[metav1.LabelSelector]():

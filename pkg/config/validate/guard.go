@@ -3,7 +3,7 @@ package validate
 import (
 	"regexp"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/document"
 	"github.com/corollary-dev/corollary/pkg/config/forms"
 )
@@ -26,7 +26,7 @@ func checkGuard(v *validator) {
 }
 
 // checkConfirm checks where something is written that a person decides; nil for nowhere.
-func checkConfirm(v *validator, at string, c *config.Confirm) {
+func checkConfirm(v *validator, at string, c *common.Confirm) {
 	if c != nil {
 		if v.required(at+".namespace", c.Namespace, "name the namespace of the ConfigMap") {
 			v.form(forms.NamespaceName, at+".namespace", c.Namespace, c.Namespace)

@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/config/document"
 	"github.com/corollary-dev/corollary/pkg/config/forms"
+	"github.com/corollary-dev/corollary/pkg/config/staged"
 )
 
 var stepRE = regexp.MustCompile(forms.StepPattern)
@@ -44,7 +45,7 @@ func checkRollout(v *validator) {
 
 // checkSteps checks that steps grow: numbers and percentages each for themselves, since nobody knows here how many
 // upstreams there are.
-func checkSteps(v *validator, steps []config.Step) {
+func checkSteps(v *validator, steps []staged.Step) {
 	if len(steps) == 0 && !v.Reported("rollout.steps") {
 		v.Add("rollout.steps", "write the steps, such as [1, 5%, 25%, 100%]", "no step is given")
 	}

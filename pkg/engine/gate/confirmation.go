@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/common"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -17,14 +17,14 @@ import (
 
 // confirmation watches the ConfigMap key that confirms a change, while guard waits. A nil one confirms nothing.
 type confirmation struct {
-	at    config.Confirm
+	at    common.Confirm
 	watch *informers.Object
 	// failed is why the ConfigMap cannot be watched; nil if it can.
 	failed atomic.Pointer[string]
 }
 
 // Decision watches the key of a ConfigMap in which a person decides; nil for none, where nothing is ever decided.
-func (g *Gate) Decision(at *config.Confirm) guard.Confirmation {
+func (g *Gate) Decision(at *common.Confirm) guard.Confirmation {
 	if at == nil {
 		return (*confirmation)(nil)
 	}

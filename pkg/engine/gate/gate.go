@@ -20,6 +20,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
+	"github.com/corollary-dev/corollary/pkg/rollout"
 	"github.com/corollary-dev/corollary/pkg/shards"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
@@ -237,4 +238,29 @@ func (g *Gate) DropLost() {
 	}
 	g.batch.Drop(lost)
 	g.tally.Load().Drop(lost)
+}
+
+// ServeRollout moves upstreams step by step, until live is done: see rollout.Serve. What a person decides is watched
+// while a rollout is under way.
+func (g *Gate) ServeRollout(
+	live context.Context, r *rollout.Rollout, show func(rollout.Progress), move, back func(refs []operator.Ref),
+) {
+	var control guard.Confirmation
+	end := func() {
+		if control != nil {
+			control.Close()
+			control = nil
+		}
+	}
+	defer end()
+	r.Serve(live, func() string {
+		if !r.IsOpen() {
+			end()
+			return ""
+		}
+		if control == nil {
+			control = g.Decision(g.Pipeline.Config.Rollout.Control)
+		}
+		return control.Digest()
+	}, show, move, back)
 }

@@ -152,7 +152,7 @@ func setViews(p *Pipeline) {
 		for _, program := range p.Fields {
 			keep(&v, program, "downstreams", d.Downstream.Downstream)
 		}
-		if key := p.RolloutKey(); key != "" {
+		if key := marks.RolloutKey(p.Settings); key != "" {
 			v.Keep = append(v.Keep, []string{"metadata", "annotations", key})
 		}
 		for _, halt := range p.Halts {

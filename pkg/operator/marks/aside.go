@@ -26,7 +26,7 @@ func Aside(s *operator.Settings) (fields []fieldpath.Path) {
 	if key := s.TokenKey(); key != "" {
 		fields = append(fields, fieldpath.New("metadata", "annotations", key))
 	}
-	if key := s.RolloutKey(); key != "" {
+	if key := RolloutKey(s); key != "" {
 		fields = append(fields, fieldpath.New("metadata", "annotations", key))
 	}
 	if key := s.ShardLabel(); key != "" {
@@ -60,12 +60,20 @@ func WithToken(s *operator.Settings, doc map[string]any, token string) map[strin
 	return withMeta(doc, "annotations", s.TokenKey(), token)
 }
 
+// RolloutKey is the annotation that says in which rollout an object was applied; "" for none.
+func RolloutKey(s *operator.Settings) string {
+	if r := s.Config.Conventions.Rollout; r != nil {
+		return r.Annotation
+	}
+	return ""
+}
+
 // WithRollout returns a document that is to be sent with the mark of a rollout, if the config has a place for it.
 func WithRollout(s *operator.Settings, doc map[string]any, mark string) map[string]any {
-	if s.RolloutKey() == "" || mark == "" {
+	if RolloutKey(s) == "" || mark == "" {
 		return doc
 	}
-	return withMeta(doc, "annotations", s.RolloutKey(), mark)
+	return withMeta(doc, "annotations", RolloutKey(s), mark)
 }
 
 // withMeta is a document with one more label or annotation. It does not change the one that it is given.

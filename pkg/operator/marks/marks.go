@@ -93,7 +93,7 @@ func Of(s *operator.Settings, owner types.UID, i int) Marks {
 	if key := s.TokenKey(); key != "" {
 		m.Annotations = append(m.Annotations, key)
 	}
-	if key := s.RolloutKey(); key != "" {
+	if key := RolloutKey(s); key != "" {
 		m.Annotations = append(m.Annotations, key)
 	}
 	if key := s.ShardLabel(); key != "" {

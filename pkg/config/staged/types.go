@@ -1,4 +1,5 @@
-package config
+// Package staged has the config of a rollout: how a changed config reaches its upstreams in steps.
+package staged
 
 import "github.com/corollary-dev/corollary/pkg/config/common"
 
@@ -23,7 +24,7 @@ type Rollout struct {
 	// OnHalt is Hold (default): what was moved stays; or Revert: it gets the config before, if this process still has it.
 	OnHalt OnHalt `json:"onHalt,omitempty"`
 	// Control is where `corollary rollout` writes what a person decides: to pause, to go on, to revert.
-	Control *Confirm `json:"control,omitempty"`
+	Control *common.Confirm `json:"control,omitempty"`
 }
 
 // Step is a number of upstreams, such as 1, or a percentage of them, such as 25%.
@@ -38,8 +39,8 @@ const (
 	HaltRevert OnHalt = "Revert"
 )
 
-// RolloutMark names the annotation on downstreams that says in which rollout they were applied.
-type RolloutMark struct {
+// Mark names the annotation on downstreams that says in which rollout they were applied.
+type Mark struct {
 	// Annotation is a key of its own.
 	Annotation string `json:"annotation" form:"key"`
 }
