@@ -18,8 +18,8 @@ func rolledOut(conf, name, more string) string {
 	return conf + "rollout: {steps: [1, 50%, 100%], pause: 1m, progressDeadline: 5m" + more + "}\n"
 }
 
-// version is a config whose ConfigMaps have that version besides their data.
-func version(conf, of string) string {
+// inVersion is a config whose ConfigMaps have that version besides their data.
+func inVersion(conf, of string) string {
 	return strings.Replace(conf, "data: {{ .spec.data }}", "data: {{ set .spec.data \"version\" \""+of+"\" }}", 1)
 }
 
@@ -44,7 +44,7 @@ func after(t *testing.T, d time.Duration, ns, of, names string) {
 // runRollout runs version one of a config on six Widgets.
 func runRollout(t *testing.T, ns, conf string) *running {
 	t.Helper()
-	r := start(t, testkit.Config(t), version(conf, "one")).ready()
+	r := start(t, testkit.Config(t), inVersion(conf, "one")).ready()
 	eachGuarded(func(up string) { testkit.Apply(t, ns, widget(up, `{data: {key: value}}`)) })
 	eachGuarded(func(up string) { waitData(t, ns, up, "version", "one") })
 	return r
@@ -56,7 +56,7 @@ func TestRollout(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
 		r := runRollout(t, ns, conf)
-		r.reloadTo(version(conf, "two"))
+		r.reloadTo(inVersion(conf, "two"))
 		after(t, 10*time.Second, ns, "two", "0")
 		waitState(t, name, "RollingOut")
 		testkit.Patch(t, configMaps, ns, named(5), "somebody", `{"data":{"version":"theirs"}}`)
@@ -90,7 +90,7 @@ func TestRolloutHalts(t *testing.T) {
 		t.Run(test.reason, spaced(func(t *testing.T, ns, name string) {
 			conf := rolledOut(fill(widgetConfig, ns, name), name, "")
 			r := runRollout(t, ns, conf)
-			bad := version(strings.Replace(conf, test.from, test.to, 1), "two")
+			bad := inVersion(strings.Replace(conf, test.from, test.to, 1), "two")
 			if strings.HasPrefix(test.to, "'") {
 				bad = strings.Replace(conf, "data: {{ .spec.data }}", "data: {version: two, "+test.to+"}", 1)
 			}
@@ -103,7 +103,7 @@ func TestRolloutHalts(t *testing.T) {
 				waitState(t, name, "RolloutHalted")
 				r.waitRollout(test.says)
 			}
-			r.reloadTo(version(conf, "three"))
+			r.reloadTo(inVersion(conf, "three"))
 			after(t, 10*time.Minute, ns, "three", "012345")
 			waitState(t, name, "Running")
 		}))
@@ -137,7 +137,7 @@ func TestRolloutAfterRestart(t *testing.T) {
 		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
 		r := runRollout(t, ns, conf)
 		for range 3 {
-			r = r.become("start", version(conf, "two"))
+			r = r.become("start", inVersion(conf, "two"))
 			after(t, 30*time.Second, ns, "two", "0")
 		}
 		waitThat(t, widgets, ns, named(4), func(u *obj) bool {
@@ -147,7 +147,7 @@ func TestRolloutAfterRestart(t *testing.T) {
 		testkit.Patch(t, configMaps, ns, named(4), "somebody", `{"data":{"version":"theirs"}}`)
 		after(t, 20*time.Second, ns, "theirs", "4")
 		after(t, 20*time.Second, ns, "two", "012")
-		r = r.become("start", version(conf, "two"))
+		r = r.become("start", inVersion(conf, "two"))
 		after(t, 50*time.Second, ns, "two", "012")
 		after(t, time.Minute, ns, "two", "012345")
 		waitState(t, name, "Running")
@@ -164,14 +164,14 @@ func TestRolloutDuringARollout(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
 		r := runRollout(t, ns, conf)
-		r.reloadTo(version(conf, "two"))
+		r.reloadTo(inVersion(conf, "two"))
 		after(t, 90*time.Second, ns, "two", "012")
-		r.reloadTo(version(conf, "three"))
+		r.reloadTo(inVersion(conf, "three"))
 		after(t, 10*time.Second, ns, "three", "0")
 		must.Same(t, "12", at(t, ns, "two"))
 		testkit.Delete(t, configMaps, ns, named(4))
 		after(t, 10*time.Second, ns, "one", "345")
-		r.reloadTo(version(conf, "one"))
+		r.reloadTo(inVersion(conf, "one"))
 		after(t, 5*time.Minute, ns, "one", "012345")
 		waitState(t, name, "Running")
 	})
@@ -182,13 +182,13 @@ func TestRolloutReverts(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := rolledOut(fill(widgetConfig, ns, name), name, ", onHalt: Revert")
 		r := runRollout(t, ns, conf)
-		r.reloadTo(version(conf, "two"))
+		r.reloadTo(inVersion(conf, "two"))
 		after(t, 90*time.Second, ns, "two", "012")
 		testkit.Patch(t, configMaps, ns, named(3), "somebody", `{"data":{"key":"theirs"}}`)
 		bad := strings.Replace(conf, "    # downstream", "    ready: {failed: [{rule: 'self.metadata.name == \"w-002\"', message: broken}]}\n    # downstream", 1)
-		r.reloadTo(version(conf, "one"))
+		r.reloadTo(inVersion(conf, "one"))
 		after(t, 5*time.Minute, ns, "one", "012345")
-		r.reloadTo(version(bad, "two"))
+		r.reloadTo(inVersion(bad, "two"))
 		after(t, 2*time.Minute, ns, "one", "012345")
 		waitState(t, name, "RolloutHalted")
 		r.waitRollout("w-002 (Failed)")
@@ -200,7 +200,7 @@ func TestRolloutControl(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := rolledOut(fill(widgetConfig, ns, name), name, ", control: {namespace: "+ns+", configMap: confirmations, key: rollout}")
 		r := runRollout(t, ns, conf)
-		bad := strings.Replace(version(conf, "two"), "    # downstream", "    ready: {failed: [{rule: 'true', message: broken}]}\n    # downstream", 1)
+		bad := strings.Replace(inVersion(conf, "two"), "    # downstream", "    ready: {failed: [{rule: 'true', message: broken}]}\n    # downstream", 1)
 		r.reloadTo(bad)
 		after(t, 5*time.Minute, ns, "two", "0")
 		config := r.rolloutName()
