@@ -20,6 +20,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
 )
 
@@ -206,6 +207,7 @@ func (w *world) checkDownstream(
 		return
 	}
 	fillGenerated(want, have)
+	marks.KeepAside(p.Settings, have, want) // only a process that runs knows in which rollout that is
 	text := must.Get(json.Marshal(want)).In(w.t)
 	force := true
 	options := metav1.PatchOptions{FieldManager: p.Config.Conventions.FieldManager, Force: &force, DryRun: []string{metav1.DryRunAll}}

@@ -22,6 +22,7 @@ type Setup struct {
 	Selected    bool   `json:"selected,omitempty"`    // watch.labelSelector
 	Conditions  bool   `json:"conditions,omitempty"`  // watch.matchConditions, which require the same label
 	Guard       bool   `json:"guard,omitempty"`       // guard
+	Rollout     bool   `json:"rollout,omitempty"`     // rollout, which no failure halts
 	Several     bool   `json:"several,omitempty"`     // forEach
 	Second      bool   `json:"second,omitempty"`      // another downstream, with `when`
 	After       bool   `json:"after,omitempty"`       // the first downstream comes after the second
@@ -50,6 +51,8 @@ var setups = map[string]Setup{
 	"watches":     {Before: true, Several: true}, // two watches show each object
 	"guard":       {Guard: true},
 	"replicas":    {Replicas: 2},
+	"rollout":     {Rollout: true},
+	"rollout2":    {Rollout: true, Replicas: 2},
 	"several":     {Several: true},
 	"after":       {After: true, Second: true, Wait: true},
 	"related":     {Related: true, Second: true},
@@ -88,6 +91,7 @@ func randomSetup(seed uint64) Setup {
 	s.Exclusive = s.Exclusive && !s.Generated
 	s.Recreate = s.Recreate && !s.CreateOnly
 	s.Elsewhere = s.Elsewhere && !s.Cluster
+	s.Rollout = some(4)
 	return s
 }
 
@@ -148,6 +152,9 @@ func (s *Setup) config(v variant) string {
 		maxChanged = ", maxChanged: 100%%"
 	}
 	line("guard: {maxDeleted: 100%%" + maxChanged + "}") // nobody confirms here
+	if s.Rollout {
+		line("rollout: {steps: [1, 50%%, 100%%], pause: 1s, progressDeadline: 30s, maxFailures: 1000}")
+	}
 	line("events: None\nresyncPeriod: 3m\nretry: {minDelay: 1s, maxDelay: 10s}")
 	switch v.broken {
 	case 1:
@@ -237,6 +244,9 @@ func (s *Setup) conventions(line func(string, ...any), v variant) {
 	line("conventions:\n  fieldManager: %s\n  labels: {sim.example.com/managed: \"yes\"}", name)
 	line("  hash: {%s: %s.example.com/hash, algorithm: sha1}", hash, name)
 	line("  owner: {%sannotation: %s.example.com/owner}\n  finalizer: %s.example.com/cleanup", reference, name, name)
+	if s.Rollout {
+		line("  rollout: {annotation: sim.example.com/rollout}")
+	}
 	line("  pause: {annotation: sim.example.com/paused}\n  reconcile: {annotation: sim.example.com/reconcile}")
 	if v.renamed {
 		line("  previous:\n    fieldManager: sim\n    hash: {%s: sim.example.com/hash}", hash)
