@@ -113,7 +113,7 @@ func (s *session) cleansUp() bool {
 func watchRollout(s *session, acting context.Context) {
 	show := func(p rollout.Progress) {
 		if s.generation.setRollout(p); p.State == "" {
-			s.operator.endTrailing()
+			s.operator.endTrailing(s.generation)
 		}
 	}
 	s.gate.ServeRollout(acting, s.Rollout(), show, func(refs []operator.Ref) {

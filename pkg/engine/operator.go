@@ -251,18 +251,21 @@ func (o *runner) trailing(g *generation) (trails *generation, only map[operator.
 	if o.trails != nil {
 		trails, only = o.trails, o.current.session.Rollout().Unmoved()
 	}
-	if trails.session == nil || !trails.established || trails.activation != nil || trails.session.pipeline.OnlyDeletes ||
+	if trails.session == nil || !trails.established || trails.session.Rollout().IsOpen() || trails.activation != nil || trails.session.pipeline.OnlyDeletes ||
 		trails.session.pipeline.Observing() || trails.session.pipeline.Upstream.GVR != g.session.pipeline.Upstream.GVR {
 		return nil, nil
 	}
 	return trails, only
 }
 
-// endTrailing ends the session that trails this one, if there is one: the rollout is over.
-func (o *runner) endTrailing() {
+// endTrailing ends the session that trails that of g, if there is one: the rollout is over. Another config may have
+// taken over by now, which g itself may trail.
+func (o *runner) endTrailing(g *generation) {
 	o.mu.Lock()
-	trails := o.trails
-	o.trails = nil
+	var trails *generation
+	if o.current == g {
+		trails, o.trails = o.trails, nil
+	}
 	o.mu.Unlock()
 	trails.withdraw()
 	trails.wait()
