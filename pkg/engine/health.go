@@ -287,11 +287,7 @@ func (e *Engine) ObjectsReady(req *http.Request) error {
 	}
 	var problems []error
 	for _, o := range e.all() {
-		working := o.activeReconciler(nil)
-		if working == nil {
-			continue
-		}
-		reasons, all := working.NotReady()
+		reasons, all := o.notReady()
 		notReady := 0
 		var parts []string
 		for _, why := range slices.Sorted(maps.Keys(reasons)) {
@@ -304,6 +300,26 @@ func (e *Engine) ObjectsReady(req *http.Request) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// notReady counts the upstreams that are not Ready, by reason, and all of them: those of the active config, and those that
+// it has yet to reach.
+func (o *runner) notReady() (reasons map[string]int, all int) {
+	o.mu.Lock()
+	both := []*generation{o.current, o.trails}
+	o.mu.Unlock()
+	reasons = map[string]int{}
+	for _, g := range both {
+		if g == nil || g.session == nil {
+			continue
+		}
+		some, n := g.session.reconciler.NotReady()
+		for why, count := range some {
+			reasons[why] += count
+		}
+		all += n
+	}
+	return reasons, all
 }
 
 // Reloaded is the check that says why a changed config is not active. The process serves nevertheless, so it fails only

@@ -244,7 +244,7 @@ func (o *runner) lastLoaded() *load.File {
 // only nil for all. It is the config that reached all upstreams last: the one before, or the one that trails that. The
 // operator's lock is held.
 func (o *runner) trailing(g *generation) (trails *generation, only map[operator.Ref]bool) {
-	if !g.session.Rollout().IsOpen() || g.activation != nil || g.session.shards != nil {
+	if !g.session.Rollout().IsOpen() || g.activation != nil {
 		return nil, nil
 	}
 	trails = o.current

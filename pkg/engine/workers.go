@@ -9,6 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/engine/work"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // startWorkers has the queue worked off, from now on. That ends with live, after the reconciles that have begun: they
@@ -36,6 +37,7 @@ func (s *session) runWorker(live context.Context, ref operator.Ref) {
 	}
 	leave, ok := s.Enter(ref)
 	if !ok {
+		reconcile.Yield(s.reconciler, ref)
 		return
 	}
 	defer leave()

@@ -22,6 +22,9 @@ func waitsForNothing(r *Reconciler, ref operator.Ref) {
 	r.Host.Rollout().Forget(ref)
 }
 
+// Yield forgets what is known of an upstream that is another reconciler's now, and counts it no more.
+func Yield(r *Reconciler, ref operator.Ref) { r.forget(ref) }
+
 // noteForRollout notes what the changed config does to an upstream, before any is changed.
 func (r *reconciliation) noteForRollout(ctx context.Context, d operator.Decision) {
 	if r.Host.Rollout() == nil || !r.Selected {

@@ -28,6 +28,16 @@ type Surveyed struct {
 	marks []Mark
 }
 
+// Moved is when the last rollout began that has applied an object of it; zero for none.
+func (s *Surveyed) Moved() (began time.Time) {
+	for _, m := range s.marks {
+		if at := time.Unix(m.Began, 0); at.After(began) {
+			began = at
+		}
+	}
+	return began
+}
+
 // Survey finds out what a decision does to an upstream. It sends no request.
 func Survey(
 	s *operator.Settings, upstream *unstructured.Unstructured, w *operator.Desired, d operator.Decision, now time.Time,

@@ -14,6 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
+	"github.com/corollary-dev/corollary/pkg/rollout"
 	"github.com/corollary-dev/corollary/pkg/status"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
@@ -43,6 +44,9 @@ func (e *explanation) upstreamState(ctx context.Context, p *compile.Pipeline, f 
 	if p.Paused(f.Upstream) {
 		line("it is paused by annotation %s", p.Config.Conventions.Pause.Annotation)
 	}
+	if text := rolloutText(p, f); text != "" {
+		line("%s", text)
+	}
 	if f.Desired != nil {
 		for _, failure := range f.Desired.Invalid {
 			line("a rule refuses it: %s", failure)
@@ -64,6 +68,24 @@ func (e *explanation) upstreamState(ctx context.Context, p *compile.Pipeline, f 
 	if text := findings.FinalizerText(p, f); text != "" {
 		line("finalizer %s", text)
 	}
+}
+
+// rolloutText says what a rollout has to do with an upstream; empty for nothing.
+func rolloutText(p *compile.Pipeline, f *preview.Finding) string {
+	if p.Config.Rollout == nil || f.Desired == nil || !f.Selected || p.Paused(f.Upstream) {
+		return ""
+	}
+	s := rollout.Survey(p.Settings, f.Upstream, f.Desired, f.Decision, time.Now())
+	switch {
+	case s.Edited:
+		return ""
+	case s.Changes || s.Refuses != "":
+		return "the config changes it, and is rolled out in steps: if it was not tried yet, it waits for its turn; see corollary " +
+			"rollout status"
+	case !s.Moved().IsZero():
+		return "it was moved in the rollout that began at " + s.Moved().UTC().Format(time.RFC3339)
+	}
+	return ""
 }
 
 // deletionText names the finalizers that hold an upstream and are not the operator's.
