@@ -20,8 +20,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
-	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/operator/generated"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
 // pipelines returns the operators, compiled as in `corollary render`.

@@ -204,8 +204,8 @@ func (g *generation) compile() (*compile.Pipeline, state.Reason, error) {
 	case !g.file.Valid():
 		return nil, state.ReasonConfigRefused, g.file.Problems()
 	case g.file.Rollout != nil && g.engine.options.Shards != nil:
-		return nil, state.ReasonConfigRefused, errors.New("rollout: each process with --shards would count the steps of its own " +
-			"shards: remove the key, or run without --shards")
+		return nil, state.ReasonConfigRefused, errors.New("rollout: each process with --shards would count the steps of " +
+			"its own shards: remove the key, or run without --shards")
 	}
 	return g.compileAs(g.file, compile.Options{})
 }

@@ -110,7 +110,7 @@ func (s *session) cleansUp() bool {
 }
 
 // watchRollout moves upstreams to the changed config, step by step, until acting is done.
-func watchRollout(s *session, acting context.Context) {
+func watchRollout(acting context.Context, s *session) {
 	show := func(p rollout.Progress) {
 		if s.generation.setRollout(p); p.State == "" {
 			s.operator.endTrailing(s.generation)

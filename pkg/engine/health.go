@@ -302,8 +302,8 @@ func (e *Engine) ObjectsReady(req *http.Request) error {
 	return errors.Join(problems...)
 }
 
-// notReady counts the upstreams that are not Ready, by reason, and all of them: those of the active config, and those that
-// it has yet to reach.
+// notReady counts the upstreams that are not Ready, by reason, and all of them: those of the active config, and those
+// that it has yet to reach.
 func (o *runner) notReady() (reasons map[string]int, all int) {
 	o.mu.Lock()
 	both := []*generation{o.current, o.trails}

@@ -132,7 +132,9 @@ func (o *runner) withdrawNext() {
 
 // makeCurrent makes g the current config. The one before, nil for none, is withdrawn, and may still finish what it is
 // working on. ok is false if g is no longer wanted.
-func (o *runner) makeCurrent(g *generation) (before *generation, trails *generation, only map[operator.Ref]bool, ok bool) {
+func (o *runner) makeCurrent(
+	g *generation,
+) (before *generation, trails *generation, only map[operator.Ref]bool, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -251,8 +253,9 @@ func (o *runner) trailing(g *generation) (trails *generation, only map[operator.
 	if o.trails != nil {
 		trails, only = o.trails, o.current.session.Rollout().Unmoved()
 	}
-	if trails.session == nil || !trails.established || trails.session.Rollout().IsOpen() || trails.activation != nil || trails.session.pipeline.OnlyDeletes ||
-		trails.session.pipeline.Observing() || trails.session.pipeline.Upstream.GVR != g.session.pipeline.Upstream.GVR {
+	s := trails.session
+	if s == nil || !trails.established || s.Rollout().IsOpen() || trails.activation != nil || s.pipeline.OnlyDeletes ||
+		s.pipeline.Observing() || s.pipeline.Upstream.GVR != g.session.pipeline.Upstream.GVR {
 		return nil, nil
 	}
 	return trails, only

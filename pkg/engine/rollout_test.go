@@ -147,7 +147,7 @@ func TestRolloutAfterRestart(t *testing.T) {
 		testkit.Patch(t, configMaps, ns, named(4), "somebody", `{"data":{"version":"theirs"}}`)
 		after(t, 20*time.Second, ns, "theirs", "4")
 		after(t, 20*time.Second, ns, "two", "012")
-		r = r.become("start", inVersion(conf, "two"))
+		r.become("start", inVersion(conf, "two"))
 		after(t, 50*time.Second, ns, "two", "012")
 		after(t, time.Minute, ns, "two", "012345")
 		waitState(t, name, "Running")

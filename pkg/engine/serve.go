@@ -58,7 +58,8 @@ func newSession(g *generation, p *compile.Pipeline) *session {
 	observe := apply.WithObserver(func(verb, resource string, code int) {
 		metrics.CountRequest(g.operator.name, verb, resource, code)
 	})
-	s := &session{Session: trailing.New(rollout.New(p.Config.Rollout, g.digest, time.Now)), engine: g.engine, operator: g.operator, generation: g, pipeline: p,
+	s := &session{Session: trailing.New(rollout.New(p.Config.Rollout, g.digest, time.Now)), engine: g.engine,
+		operator: g.operator, generation: g, pipeline: p,
 		cache: informers.NewCache(p.Renderer), pool: work.NewPool(g.engine.options.Workers)}
 	s.reconciler = &reconcile.Reconciler{
 		Operator: events.Operator{Name: g.operator.name, Log: g.operator.log, Recorder: g.engine.recorderOf(g)}, Pipeline: p,
@@ -280,7 +281,7 @@ func (s *session) reconcileWhile(live, acting context.Context) {
 		s.pool.Go(func() { s.watchGate(acting) })
 	}
 	if s.Rollout() != nil {
-		s.pool.Go(func() { watchRollout(s, acting) })
+		s.pool.Go(func() { watchRollout(acting, s) })
 	}
 	s.startWorkers(live)
 	var writing sync.WaitGroup

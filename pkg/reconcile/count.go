@@ -49,9 +49,7 @@ func (r *Reconciler) Count(
 		_, d := l.FirstDecision(ctx)
 		_, c = preview.Count(ctx, l.Attempt, d)
 		l.countFailing(d, &c)
-		if !paused {
-			l.noteForRollout(ctx, d)
-		}
+		l.noteForRollout(ctx, d, paused)
 		if l.NoSlot || ctx.Err() != nil {
 			return c, attempt.NoSlotDelay(), true
 		}

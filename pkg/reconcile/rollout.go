@@ -26,8 +26,8 @@ func waitsForNothing(r *Reconciler, ref operator.Ref) {
 func Yield(r *Reconciler, ref operator.Ref) { r.forget(ref) }
 
 // noteForRollout notes what the changed config does to an upstream, before any is changed.
-func (r *reconciliation) noteForRollout(ctx context.Context, d operator.Decision) {
-	if r.Host.Rollout() == nil || !r.Selected {
+func (r *reconciliation) noteForRollout(ctx context.Context, d operator.Decision, paused bool) {
+	if r.Host.Rollout() == nil || !r.Selected || paused {
 		return
 	}
 	order, err := r.Pipeline.OrderOf(ctx, r.Upstream)
@@ -47,8 +47,8 @@ func (r *reconciliation) heldByRollout(d operator.Decision) bool {
 		rollout.Survey(r.Pipeline.Settings, r.Upstream, r.Memory.Desired(), d, r.Began))
 }
 
-// holdForRollout is what is done for an upstream that the changed config has yet to reach: nothing but what its deletion
-// would lose. It returns after how long to try again.
+// holdForRollout is what is done for an upstream that the changed config has yet to reach: nothing but what its
+// deletion would lose. It returns after how long to try again.
 func (r *reconciliation) holdForRollout(ctx context.Context) time.Duration {
 	switch served, busy := r.Host.Rollout().IsServed(r.Ref); {
 	case busy:

@@ -67,10 +67,10 @@ func (p Progress) String() string {
 	return text
 }
 
-// Serve moves upstreams until ctx is done: move is called with those that may be moved now, and back with those that the
-// config before gets again. show is called with the
-// progress whenever it changes, and with the zero value once all upstreams are moved. control is what a person has
-// decided, as text; it is looked at now and then while a rollout is under way.
+// Serve moves upstreams until ctx is done: move is called with those that may be moved now, and back with those that
+// the config before gets again. show is called with the progress whenever it changes, and with the zero value once all
+// upstreams are moved. control is what a person has decided, as text; it is looked at now and then while a rollout is
+// under way.
 func (r *Rollout) Serve(
 	ctx context.Context, control func() string, show func(Progress), move, back func([]operator.Ref),
 ) {
@@ -122,16 +122,28 @@ func (r *Rollout) Look() (p Progress, waits []operator.Ref) {
 	return p, r.in(waiting)
 }
 
-// takeRefused has those fail that are next, and say that the API server has refused them.
-func (r *Rollout) takeRefused() {
-	free := r.limit
+// inSteps counts the upstreams that were moved by steps.
+func (r *Rollout) inSteps() (n int) {
 	for _, m := range r.members {
 		if m.phase != waiting && !m.own {
-			free--
+			n++
 		}
 	}
+	return n
+}
+
+// whyHalted says why nothing more may be moved; empty if it may.
+func (r *Rollout) whyHalted(waits, failures []operator.Ref) string {
+	if len(failures) > r.config.MaxFailures {
+		return "failed: " + r.whyFailed(failures)
+	}
+	return r.refusesNext(waits, len(failures))
+}
+
+// takeRefused has those fail that are next, and say that the API server has refused them.
+func (r *Rollout) takeRefused() {
 	next := r.in(waiting)
-	for _, ref := range next[:max(min(free, len(next)), 0)] {
+	for _, ref := range next[:max(min(r.limit-r.inSteps(), len(next)), 0)] {
 		if m := r.members[ref]; hasFailed(m.said, "") {
 			m.phase, m.why = failed, m.said
 		}
@@ -176,12 +188,7 @@ func (r *Rollout) look() (p Progress, next time.Duration) {
 		next = min(next, poll)
 	}
 	waits, pending, failures := r.in(waiting), r.in(moving), r.in(failed)
-	inSteps := 0
-	for _, m := range r.members {
-		if m.phase != waiting && !m.own {
-			inSteps++
-		}
-	}
+	inSteps := r.inSteps()
 	p = Progress{State: Moving, Config: r.name, Steps: len(r.config.Steps), All: len(r.members), Ready: len(r.in(ready)),
 		Failed: len(failures), Moved: len(r.members) - len(waits), Began: time.Unix(r.mark.Began, 0)}
 	p.Edited = p.Moved - inSteps
@@ -192,15 +199,14 @@ func (r *Rollout) look() (p Progress, next time.Duration) {
 		promoted = append([]int{0}, limits...)[max(n, 0)]
 	}
 	r.noteReady(len(pending) == 0)
+	why := r.whyHalted(waits, failures)
 	switch {
 	case inSteps < promoted && len(waits) > 0:
 		r.reverted, p.Limit = "", max(promoted, r.limit)
 	case r.reverted != "":
 		p.State, p.Why = Reverted, r.reverted
-	case p.Failed > r.config.MaxFailures:
-		p.State, p.Why = Halted, "failed: "+r.whyFailed(failures)
-	case r.refusesNext(waits, len(failures)) != "":
-		p.State, p.Why = Halted, r.refusesNext(waits, len(failures))
+	case why != "":
+		p.State, p.Why = Halted, why
 	case r.control.Paused:
 		p.State, p.Why = Paused, "a person has paused it"
 	case inSteps < r.limit && len(waits) > 0:
@@ -279,8 +285,8 @@ func (r *Rollout) expire() (next time.Duration) {
 	return next
 }
 
-// refusesNext says why the next upstream is not moved: it would fail before anything of it is written, and that is known
-// now. It is empty if it may be moved.
+// refusesNext says why the next upstream is not moved: it would fail before anything of it is written, and that is
+// known now. It is empty if it may be moved.
 func (r *Rollout) refusesNext(waits []operator.Ref, failures int) string {
 	if len(waits) == 0 || failures < r.config.MaxFailures {
 		return ""

@@ -44,7 +44,7 @@ func Survey(
 ) Surveyed {
 	found := Surveyed{Said: status.ReasonOf(upstream, s.Config.Status.Conditions.Ready), Edited: s.EditedSince(upstream)}
 	found.Ready = found.Said == status.ReasonReady && !found.Edited
-	exists := false
+	exists := len(d.Leftovers) > 0
 	for k, o := range d.Outcomes {
 		if o.Live == nil || o.Theirs {
 			continue
@@ -55,14 +55,12 @@ func Survey(
 		}
 		found.Changes = found.Changes || rewrites(s, w, k, o)
 	}
-	for _, o := range d.Outcomes {
-		missing := o.Live == nil && o.State == operator.StateCreate
-		found.Changes = found.Changes || missing || o.State == operator.StateUnwanted && o.Action != operator.ActionNone
-	}
-	for _, o := range d.Leftovers {
-		exists = true
-		found.Changes = found.Changes || o.Action != operator.ActionNone || o.GoesLater
-	}
+	found.Changes = found.Changes || slices.ContainsFunc(d.Outcomes, func(o operator.Outcome) bool {
+		return o.Live == nil && o.State == operator.StateCreate ||
+			o.State == operator.StateUnwanted && o.Action != operator.ActionNone
+	}) || slices.ContainsFunc(d.Leftovers, func(o operator.Outcome) bool {
+		return o.Action != operator.ActionNone || o.GoesLater
+	})
 	found.Edited = found.Edited || !exists && found.Said == ""
 	found.Refuses = refuses(w, d)
 	return found
@@ -98,7 +96,7 @@ var forgiven = []string{status.ReasonInvalid, string(operator.StateConflict), st
 
 // hasFailed reports whether a reason is a failure, for an upstream whose reason was said before.
 func hasFailed(reason, said string) bool {
-	return slices.Contains(failures, reason) && !(reason == said && slices.Contains(forgiven, reason))
+	return slices.Contains(failures, reason) && (reason != said || !slices.Contains(forgiven, reason))
 }
 
 // names are the first few of a list, and how many more there are.

@@ -47,8 +47,8 @@ func (r *Rollout) End() (p rollout.Progress, waits []operator.Ref) {
 	return r.of.Look()
 }
 
-// StepsText says which steps a rollout has left: how many upstreams are moved at the end of each, and the names of those
-// of the next one. It is empty if there is none.
+// StepsText says which steps a rollout has left: how many upstreams are moved at the end of each, and the names of
+// those of the next one. It is empty if there is none.
 func (r *Rollout) StepsText(p rollout.Progress, waits []operator.Ref) string {
 	if p.State == "" {
 		return ""

@@ -25,7 +25,8 @@ func checkRollout(v *validator) {
 	case v.Mode == config.ModeObserve:
 		v.Add("rollout", "remove it, or set mode to Enforce", "in mode Observe nothing is applied, so that no step would end")
 	case v.Source != nil:
-		v.Add("rollout", "remove it; guard holds what changes too much", "rows have no status that says whether they are Ready")
+		v.Add("rollout", "remove it; guard holds what changes too much",
+			"rows have no status that says whether they are Ready")
 	case v.Conventions.Rollout == nil && !v.unread:
 		v.Add("rollout", "name an annotation in conventions.rollout.annotation",
 			"nothing on the objects would say which of them are moved: a restart would begin again")
@@ -35,7 +36,8 @@ func checkRollout(v *validator) {
 		v.Add("rollout.pause", "write 0s or more", "%s is negative", r.Pause)
 	}
 	if r.ProgressDeadline < common.Duration(time.Second) && !v.Reported("rollout.progressDeadline") {
-		v.Add("rollout.progressDeadline", "write at least 1s", "%s is too short: nothing is Ready at once", r.ProgressDeadline)
+		v.Add("rollout.progressDeadline", "write at least 1s", "%s is too short: nothing is Ready at once",
+			r.ProgressDeadline)
 	}
 	if r.MaxFailures < 0 {
 		v.Add("rollout.maxFailures", "write 0 or more", "%d is negative", r.MaxFailures)

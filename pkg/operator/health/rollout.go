@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-// Halting names the first expression of rollout.haltWhen that is true for an upstream; empty for none. One that gives an
-// error is not true.
+// Halting names the first expression of rollout.haltWhen that is true for an upstream; empty for none. One that gives
+// an error is not true.
 func (c *Checks) Halting(
 	ctx context.Context, upstream *unstructured.Unstructured, in desired.Inputs, results []operator.Result,
 ) string {

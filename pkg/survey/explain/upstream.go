@@ -80,8 +80,8 @@ func rolloutText(p *compile.Pipeline, f *preview.Finding) string {
 	case s.Edited:
 		return ""
 	case s.Changes || s.Refuses != "":
-		return "the config changes it, and is rolled out in steps: if it was not tried yet, it waits for its turn; see corollary " +
-			"rollout status"
+		return "the config changes it, and is rolled out in steps: if it was not tried yet, it waits for its turn; see " +
+			"corollary rollout status"
 	case !s.Moved().IsZero():
 		return "it was moved in the rollout that began at " + s.Moved().UTC().Format(time.RFC3339)
 	}
