@@ -1,8 +1,11 @@
 package engine_test
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -213,4 +216,37 @@ func TestRolloutControl(t *testing.T) {
 		confirmWith(t, ns, "rollout", config+" promote 3")
 		after(t, 5*time.Minute, ns, "two", "012345")
 	})
+}
+
+// A process that is killed before or after any of the writes of a rollout moves no more than the present step, and the next
+// one goes on.
+func TestRolloutKilledAtEachWrite(t *testing.T) {
+	t.Parallel()
+	for n := range 8 {
+		for _, sent := range []bool{false, true} {
+			t.Run(fmt.Sprintf("write %d, sent %t", n, sent), spaced(func(t *testing.T, ns, name string) {
+				conf := rolledOut(fill(widgetConfig, ns, name), name, "")
+				runRollout(t, ns, conf).halt()
+				writes, killed := atomic.Int32{}, atomic.Bool{}
+				cfg := intercepted(testkit.Config(t), func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+					if r.Method != http.MethodGet && int(writes.Add(1)) > n && !killed.Swap(true) && sent {
+						_, _ = next.RoundTrip(r)
+					}
+					if killed.Load() {
+						return nil, errors.New("killed")
+					}
+					return next.RoundTrip(r)
+				})
+				r := start(t, cfg, inVersion(conf, "two"))
+				<-time.After(3 * time.Minute)
+				moved := at(t, ns, "two")
+				if len(moved) > 3 || n < 2 && len(moved) > 1 {
+					t.Errorf("%s are moved at write %d", moved, n)
+				}
+				r.become("start", inVersion(conf, "two"))
+				after(t, 10*time.Minute, ns, "two", "012345")
+				waitState(t, name, "Running")
+			}))
+		}
+	}
 }

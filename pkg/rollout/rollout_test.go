@@ -12,7 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
-var seeds = flag.Int("seeds", 100, "schedules")
+var seeds = flag.Int("seeds", 30, "schedules")
 
 const upstreams = 200
 
