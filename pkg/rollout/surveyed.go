@@ -43,7 +43,7 @@ func Survey(
 	s *operator.Settings, upstream *unstructured.Unstructured, w *operator.Desired, d operator.Decision, now time.Time,
 ) Surveyed {
 	found := Surveyed{Said: status.ReasonOf(upstream, s.Config.Status.Conditions.Ready), Edited: s.EditedSince(upstream)}
-	found.Ready = found.Said == status.ReasonReady && !found.Edited
+	found.Ready = status.IsTrue(upstream, s.Config.Status.Conditions.Ready) && !found.Edited
 	exists := len(d.Leftovers) > 0
 	for k, o := range d.Outcomes {
 		if o.Live == nil || o.Theirs {

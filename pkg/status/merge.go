@@ -10,11 +10,20 @@ import (
 
 // ReasonOf is the reason of a condition that an upstream's status has; empty if it has none.
 func ReasonOf(upstream *unstructured.Unstructured, condition string) string {
+	return fieldOf(upstream, condition, "reason")
+}
+
+// IsTrue reports whether a condition that an upstream's status has is True.
+func IsTrue(upstream *unstructured.Unstructured, condition string) bool {
+	return fieldOf(upstream, condition, "status") == string(metav1.ConditionTrue)
+}
+
+func fieldOf(upstream *unstructured.Unstructured, condition, field string) string {
 	list, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
 	for _, item := range list {
 		if c, _ := item.(map[string]any); c["type"] == condition {
-			reason, _ := c["reason"].(string)
-			return reason
+			text, _ := c[field].(string)
+			return text
 		}
 	}
 	return ""
