@@ -142,7 +142,7 @@ func (host) RecheckKinds() {}
 func (host) Rollout() *rollout.Rollout { return nil }
 
 // Trails implements reconcile.Host.
-func (host) Trails() bool { return false }
+func (host) Trails() (trails, keeps bool) { return false, false }
 
 // CountedByGuard implements reconcile.Host.
 func (host) CountedByGuard(operator.Ref) bool { return false }

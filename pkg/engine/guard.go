@@ -30,7 +30,7 @@ func (s *session) passGuard(live context.Context) bool {
 	})
 	if passed {
 		s.pool.Pass(work.Interrupted, nil)
-		s.Rollout().Open()
+		s.Rollout().Open(s.operator.activeReconciler(s) != nil && s.engine.electedAlready())
 	}
 	return passed
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/engine/metrics"
 	"github.com/corollary-dev/corollary/pkg/engine/state"
+	"github.com/corollary-dev/corollary/pkg/engine/work"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
@@ -254,7 +255,7 @@ func (o *runner) trailing(g *generation) (trails *generation, only map[operator.
 		trails, only = o.trails, o.current.session.Rollout().Unmoved()
 	}
 	s := trails.session
-	if s == nil || !trails.established || s.Rollout().IsOpen() || trails.activation != nil || s.pipeline.OnlyDeletes ||
+	if s == nil || !s.pool.Is(work.Acting) || s.Rollout().IsOpen() || trails.activation != nil || s.pipeline.OnlyDeletes ||
 		s.pipeline.Observing() || s.pipeline.Upstream.GVR != g.session.pipeline.Upstream.GVR {
 		return nil, nil
 	}

@@ -11,7 +11,9 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/must"
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/rollout"
 )
 
@@ -139,20 +141,21 @@ func TestRolloutAfterRestart(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
 		r := runRollout(t, ns, conf)
-		for range 3 {
+		for range 3 { // a start rests first
 			r = r.become("start", inVersion(conf, "two"))
-			after(t, 30*time.Second, ns, "two", "0")
+			after(t, 30*time.Second, ns, "two", "")
 		}
+		after(t, 40*time.Second, ns, "two", "0")
 		waitThat(t, widgets, ns, named(4), func(u *obj) bool {
 			status, _, message := condition(u, "Ready")
 			return status == "True" && strings.Contains(message, "held: Rollout")
 		})
 		testkit.Patch(t, configMaps, ns, named(4), "somebody", `{"data":{"version":"theirs"}}`)
 		after(t, 20*time.Second, ns, "theirs", "4")
-		after(t, 20*time.Second, ns, "two", "012")
+		after(t, 50*time.Second, ns, "two", "012")
 		r.become("start", inVersion(conf, "two"))
 		after(t, 50*time.Second, ns, "two", "012")
-		after(t, time.Minute, ns, "two", "012345")
+		after(t, 20*time.Second, ns, "two", "012345")
 		waitState(t, name, "Running")
 		waitThat(t, widgets, ns, named(4), func(u *obj) bool {
 			_, _, message := condition(u, "Ready")
@@ -207,13 +210,13 @@ func TestRolloutControl(t *testing.T) {
 		r.reloadTo(bad)
 		after(t, 5*time.Minute, ns, "two", "0")
 		config := r.rolloutName()
-		confirmWith(t, ns, "rollout", config+" promote 2")
+		confirmWith(t, ns, "rollout", config+" promote 9999999999 2")
 		after(t, 5*time.Minute, ns, "two", "012")
-		confirmWith(t, ns, "rollout", "000000000000 promote 3")
+		confirmWith(t, ns, "rollout", "000000000000 promote 9999999999 3")
 		after(t, 5*time.Minute, ns, "two", "012")
-		confirmWith(t, ns, "rollout", config+" revert")
+		confirmWith(t, ns, "rollout", config+" revert 0")
 		after(t, 5*time.Minute, ns, "one", "012345")
-		confirmWith(t, ns, "rollout", config+" promote 3")
+		confirmWith(t, ns, "rollout", config+" promote 9999999999 3")
 		after(t, 5*time.Minute, ns, "two", "012345")
 	})
 }
@@ -249,4 +252,93 @@ func TestRolloutKilledAtEachWrite(t *testing.T) {
 			}))
 		}
 	}
+}
+
+// What an attack has found: a standby never acts by the config that its leader has left behind, a mark alone moves nothing, an
+// unrelated edit of the config does not forgive what has failed, a reverted rollout stays so for what is edited, and a
+// promotion is no promise for the next rollout.
+func TestRolloutAttacks(t *testing.T) {
+	t.Parallel()
+	failing := func(conf string) string {
+		return inVersion(strings.Replace(conf, "    # downstream", "    ready: {failed: [{rule: 'true', message: broken}]}\n    # downstream", 1), "two")
+	}
+	t.Run("standby", spaced(func(t *testing.T, ns, name string) {
+		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
+		r := runRollout(t, ns, conf)
+		elected := make(chan struct{})
+		writes := atomic.Int32{}
+		cfg := intercepted(testkit.Config(t), func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+			if r.Method != http.MethodGet {
+				writes.Add(1)
+			}
+			return next.RoundTrip(r)
+		})
+		standby := startWith(t, cfg, func(_ *config.Operator, o *engine.Options) { o.Elected = elected }, inVersion(conf, "one"))
+		standby.reloadTo(inVersion(conf, "two"))
+		r.reloadTo(inVersion(conf, "two"))
+		after(t, 5*time.Minute, ns, "two", "012345")
+		r.halt()
+		must.Same(t, int32(0), writes.Load())
+		close(elected)
+		after(t, 5*time.Minute, ns, "two", "012345")
+		must.Same(t, int32(0), writes.Load(), "writes of what was a standby")
+	}))
+	t.Run("mark", spaced(func(t *testing.T, ns, name string) {
+		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
+		r := runRollout(t, ns, conf)
+		r.reloadTo(failing(conf))
+		after(t, 10*time.Second, ns, "two", "0")
+		mark := testkit.Find(t, configMaps, ns, named(0)).GetAnnotations()[name+".example.com/rollout"]
+		for i := 1; i < guardedWidgets; i++ {
+			testkit.Patch(t, configMaps, ns, named(i), "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/rollout":"`+mark+`"}}}`)
+		}
+		r.become("start", failing(conf))
+		after(t, 10*time.Minute, ns, "two", "0")
+	}))
+	t.Run("unrelated edit", spaced(func(t *testing.T, ns, name string) {
+		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
+		r := runRollout(t, ns, conf)
+		for _, pause := range []string{"1m", "2m", "3m"} {
+			r.reloadTo(strings.Replace(failing(conf), "pause: 1m", "pause: "+pause, 1))
+			after(t, 10*time.Minute, ns, "two", "0")
+			waitState(t, name, "RolloutHalted")
+		}
+	}))
+	t.Run("edited after a revert", spaced(func(t *testing.T, ns, name string) {
+		conf := rolledOut(fill(widgetConfig, ns, name), name, ", onHalt: Revert")
+		r := runRollout(t, ns, conf)
+		r.reloadTo(failing(conf))
+		after(t, 2*time.Minute, ns, "one", "012345")
+		testkit.Apply(t, ns, widget(named(3), `{data: {key: edited}}`))
+		waitData(t, ns, named(3), "key", "edited")
+		after(t, time.Minute, ns, "one", "012345")
+		testkit.Apply(t, ns, widget("new", `{data: {key: value}}`))
+		waitData(t, ns, "new", "version", "one")
+	}))
+	t.Run("old promotion", spaced(func(t *testing.T, ns, name string) {
+		conf := rolledOut(fill(widgetConfig, ns, name), name, ", control: {namespace: "+ns+", configMap: confirmations, key: rollout}")
+		r := runRollout(t, ns, conf)
+		r.reloadTo(failing(conf))
+		after(t, time.Minute, ns, "two", "0")
+		confirmWith(t, ns, "rollout", fmt.Sprintf("%s promote %d 9", r.rolloutName(), time.Now().Unix()))
+		after(t, time.Minute, ns, "two", "012345")
+		r.reloadTo(inVersion(conf, "one"))
+		after(t, 10*time.Minute, ns, "one", "012345")
+		r.reloadTo(failing(conf))
+		after(t, 10*time.Minute, ns, "two", "0")
+	}))
+	t.Run("paused", spaced(func(t *testing.T, ns, name string) {
+		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
+		r := runRollout(t, ns, conf)
+		pause := func(value string) {
+			for i := 1; i < guardedWidgets; i++ {
+				testkit.Patch(t, widgets, ns, named(i), "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":`+value+`}}}`)
+			}
+		}
+		pause(`"true"`)
+		r.reloadTo(failing(conf))
+		after(t, 10*time.Minute, ns, "two", "0")
+		pause("null")
+		after(t, 10*time.Minute, ns, "two", "0")
+	}))
 }

@@ -78,8 +78,8 @@ type Host interface {
 	// Rollout holds what a changed config has yet to reach; nil: nothing.
 	Rollout() *rollout.Rollout
 	// Trails reports whether this is the config before, which goes on with the upstreams that a changed one has yet to
-	// reach.
-	Trails() bool
+	// reach, and whether it keeps those that are edited.
+	Trails() (trails, keeps bool)
 	// DeletesLater is after how long an upstream is looked at again before anything of it is deleted: a changed config may
 	// be about to take over. Zero: there is nothing to wait for.
 	DeletesLater(ref operator.Ref, selected bool) time.Duration

@@ -27,7 +27,7 @@ func Yield(r *Reconciler, ref operator.Ref) { r.forget(ref) }
 
 // noteForRollout notes what the changed config does to an upstream, before any is changed.
 func (r *reconciliation) noteForRollout(ctx context.Context, d operator.Decision, paused bool) {
-	if r.Host.Rollout() == nil || !r.Selected || paused {
+	if r.Host.Rollout() == nil || !r.Selected {
 		return
 	}
 	order, err := r.Pipeline.OrderOf(ctx, r.Upstream)
@@ -35,12 +35,14 @@ func (r *reconciliation) noteForRollout(ctx context.Context, d operator.Decision
 		logging.Warn(r.Log, "rollout.order gives an error for an upstream: it comes last", "upstream", r.Ref.String(),
 			"message", err.Error())
 	}
-	r.Host.Rollout().Note(r.Ref, rollout.Survey(r.Pipeline.Settings, r.Upstream, r.Memory.Desired(), d, r.Began), order)
+	found := rollout.Survey(r.Pipeline.Settings, r.Upstream, r.Memory.Desired(), d, r.Began)
+	found.Paused = paused
+	r.Host.Rollout().Note(r.Ref, found, order)
 }
 
 // heldByRollout reports whether the changed config has yet to reach the upstream.
 func (r *reconciliation) heldByRollout(d operator.Decision) bool {
-	if !r.Host.Rollout().Waits(r.Ref) || r.Pipeline.Paused(r.Upstream) { // which does nothing, and says so
+	if !r.Host.Rollout().MayHold(r.Ref) || r.Pipeline.Paused(r.Upstream) { // which does nothing, and says so
 		return false
 	}
 	return !r.Host.Rollout().Admit(r.Ref,
@@ -67,7 +69,8 @@ const soonAgain = 50 * time.Millisecond
 // yields reports whether the upstream is no longer one of the config before: what was edited, or is being deleted, is
 // the changed one's.
 func (r *reconciliation) yields() bool {
-	return r.Host.Trails() && (r.Upstream.GetDeletionTimestamp() != nil || r.Pipeline.EditedSince(r.Upstream))
+	trails, keeps := r.Host.Trails()
+	return trails && (r.Upstream.GetDeletionTimestamp() != nil || !keeps && r.Pipeline.EditedSince(r.Upstream))
 }
 
 // observeForRollout reports to the rollout what has become of the upstream.

@@ -18,6 +18,8 @@ type Mark struct {
 	Config string
 	// Began is when the rollout began, in seconds since 1970.
 	Began int64
+	// outdated means that its object has another document than the config gives.
+	outdated bool
 	// Own means that the upstream was moved by an edit of its own, outside of the steps.
 	Own bool
 }
@@ -66,6 +68,8 @@ type Control struct {
 	Config string
 	// Paused holds the rollout where it is; Reverts gives back what was moved.
 	Paused, Reverts bool
+	// At is when it was decided, in seconds since 1970: a promotion counts for no rollout that begins later.
+	At int64
 	// Promoted is the number of steps that are gone in any case, whatever has failed.
 	Promoted int
 }
@@ -77,32 +81,33 @@ const (
 	Revert  = "revert"
 )
 
-// String writes a control as CONFIG VERB, and the number of steps behind promote.
+// String writes a control as CONFIG VERB TIME, and the number of steps behind promote.
 func (c Control) String() string {
 	switch {
 	case c.Reverts:
-		return c.Config + " " + Revert
+		return fmt.Sprintf("%s %s %d", c.Config, Revert, c.At)
 	case c.Paused:
-		return c.Config + " " + Pause
+		return fmt.Sprintf("%s %s %d", c.Config, Pause, c.At)
 	}
-	return fmt.Sprintf("%s %s %d", c.Config, Promote, c.Promoted)
+	return fmt.Sprintf("%s %s %d %d", c.Config, Promote, c.At, c.Promoted)
 }
 
-// parseControl reads what String wrote; the zero value for anything else.
+// parseControl reads what String wrote. What cannot be read pauses the config that it names.
 func parseControl(text string) (c Control) {
 	var verb string
-	if _, err := fmt.Sscan(text, &c.Config, &verb); err != nil {
-		return Control{}
-	}
-	switch verb {
-	case Pause:
-		c.Paused = true
-	case Revert:
+	n, _ := fmt.Sscan(text, &c.Config, &verb, &c.At)
+	switch {
+	case n >= 2 && verb == Revert:
 		c.Reverts = true
-	case Promote:
-		if _, err := fmt.Sscan(text, &c.Config, &verb, &c.Promoted); err != nil {
-			return Control{}
+	case n >= 2 && verb == Pause:
+		c.Paused = true
+	case n == 3 && verb == Promote:
+		if _, err := fmt.Sscan(text, &c.Config, &verb, &c.At, &c.Promoted); err == nil {
+			return c
 		}
+		c.Paused = true
+	default:
+		c.Paused = n > 0
 	}
 	return c
 }

@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/config/staged"
@@ -81,6 +82,9 @@ func (r *Rollout) Serve(
 			back(refs)
 			continue
 		}
+		if refs := r.takeReturned(); len(refs) > 0 {
+			back(refs)
+		}
 		if now != shown {
 			shown = now
 			show(now)
@@ -117,9 +121,19 @@ func (r *Rollout) Look() (p Progress, waits []operator.Ref) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for _, m := range r.members {
+		if m.phase == moving {
+			m.observe(m.found, false)
+		}
+	}
 	r.takeRefused()
 	p, _ = r.look()
 	return p, r.in(waiting)
+}
+
+// turns are the upstreams that wait for their turn.
+func (r *Rollout) turns() []operator.Ref {
+	return slices.DeleteFunc(r.in(waiting), func(ref operator.Ref) bool { return r.members[ref].paused })
 }
 
 // inSteps counts the upstreams that were moved by steps.
@@ -142,7 +156,7 @@ func (r *Rollout) whyHalted(waits, failures []operator.Ref) string {
 
 // takeRefused has those fail that are next, and say that the API server has refused them.
 func (r *Rollout) takeRefused() {
-	next := r.in(waiting)
+	next := r.turns()
 	for _, ref := range next[:max(min(r.limit-r.inSteps(), len(next)), 0)] {
 		if m := r.members[ref]; hasFailed(m.said, "") {
 			m.phase, m.why = failed, m.said
@@ -157,6 +171,9 @@ func (r *Rollout) step(control string) (move []operator.Ref, p Progress, next ti
 	if r.control = parseControl(control); r.control.Config != r.name {
 		r.control = Control{}
 	}
+	if r.control.At < r.mark.Began {
+		r.control.Promoted = 0
+	}
 	move, r.fresh = r.fresh, nil
 	if p, next = r.look(); p.State == "" {
 		r.members, r.order = nil, nil
@@ -168,7 +185,7 @@ func (r *Rollout) step(control string) (move []operator.Ref, p Progress, next ti
 		return move, p, next
 	}
 	for _, ref := range r.in(waiting) {
-		if m := r.members[ref]; free > 0 && !m.busy {
+		if m := r.members[ref]; free > 0 && !m.busy && !m.paused {
 			m.phase, m.since = moving, r.now()
 			move = append(move, ref)
 			free--
@@ -187,10 +204,10 @@ func (r *Rollout) look() (p Progress, next time.Duration) {
 	if next = r.expire(); r.config.Control != nil {
 		next = min(next, poll)
 	}
-	waits, pending, failures := r.in(waiting), r.in(moving), r.in(failed)
+	waits, pending, failures := r.turns(), r.in(moving), r.in(failed)
 	inSteps := r.inSteps()
 	p = Progress{State: Moving, Config: r.name, Steps: len(r.config.Steps), All: len(r.members), Ready: len(r.in(ready)),
-		Failed: len(failures), Moved: len(r.members) - len(waits), Began: time.Unix(r.mark.Began, 0)}
+		Failed: len(failures), Moved: len(r.members) - len(r.in(waiting)), Began: time.Unix(r.mark.Began, 0)}
 	p.Edited = p.Moved - inSteps
 	limits := Limits(r.config, p.All)
 	p.Step, p.Limit = reached(limits, max(inSteps, 1))+1, r.limit
@@ -232,6 +249,14 @@ func (r *Rollout) rest(p *Progress, limits []int, inSteps int, next time.Duratio
 		p.State, p.Why = Waiting, "the last step is done; the rest waits for corollary rollout promote"
 	}
 	return next
+}
+
+// takeReturned returns those that have joined since it was called last.
+func (r *Rollout) takeReturned() (refs []operator.Ref) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	refs, r.returned = r.returned, nil
+	return refs
 }
 
 // revertIfHalted gives back what was moved if the rollout has halted and the config, or a person, wants that.

@@ -41,6 +41,8 @@ type Rollout struct {
 	control    Control
 	// before are the upstreams that the config before goes on with while they wait.
 	before served
+	// returned are those that have joined, which the config before goes on with if it still works.
+	returned []operator.Ref
 	// reverted says why what was moved was given back to the config before; empty if it was not.
 	reverted string
 }
@@ -58,10 +60,14 @@ type member struct {
 	phase phase
 	// own: it was moved by an edit of its own, and counts for no step.
 	own bool
+	// paused: nothing is done for it, so that it takes no turn.
+	paused bool
 	// busy: the config before reconciles it now.
 	busy bool
 	// key is its place in the order; refuses and said are those of Surveyed.
 	key, refuses, said string
+	// found is what its status said when it was found moved.
+	found Outcome
 	// since is when it was moved, or found moved.
 	since time.Time
 	// why says what has failed.
@@ -107,7 +113,7 @@ func (r *Rollout) Note(ref operator.Ref, s Surveyed, order string) {
 		return
 	}
 	delete(r.found, ref)
-	concerns := s.Changes || s.Refuses != ""
+	concerns := s.Changes || s.Refuses != "" || !s.Ready
 	for _, m := range s.marks {
 		if m.Config == r.name {
 			r.ours, concerns = max(r.ours, m.Began), true
@@ -120,8 +126,9 @@ func (r *Rollout) Note(ref operator.Ref, s Surveyed, order string) {
 	}
 }
 
-// Open ends the survey: the rollout goes on where the marks of the objects say that it is, or begins.
-func (r *Rollout) Open() {
+// Open ends the survey: the rollout goes on where the marks of the objects say that it is, or begins. fresh: the config
+// before has worked in this process until now, so that no step can have begun; else the first pause comes before any.
+func (r *Rollout) Open(fresh bool) {
 	if r == nil {
 		return
 	}
@@ -135,16 +142,16 @@ func (r *Rollout) Open() {
 	r.members = map[operator.Ref]*member{}
 	waits, inSteps := false, 0
 	for ref, s := range r.found {
-		m := &member{key: r.keys[ref], refuses: s.Refuses, said: s.Said, since: now}
-		switch moved, own := r.movedIn(s.marks); {
+		m := &member{key: r.keys[ref], refuses: s.Refuses, said: s.Said, since: now, paused: s.Paused}
+		switch moved, own := r.movedIn(s); {
 		case moved:
 			m.phase, m.own, m.said = moving, own, ""
 			r.fresh = append(r.fresh, ref)
 			if !own {
 				inSteps++
 			}
-			m.observe(Outcome{Applied: !s.Changes, Ready: s.Ready, Reason: s.Said}, false)
-		case s.Edited:
+			m.found = Outcome{Applied: !s.Changes, Ready: s.Ready, Reason: s.Said}
+		case s.Edited && !s.Paused:
 			m.phase, m.own = moving, true
 		case s.Changes || s.Refuses != "" && s.Refuses != s.Said:
 			waits = true
@@ -161,7 +168,7 @@ func (r *Rollout) Open() {
 		r.order = append(r.order, ref)
 	}
 	// whether a step was done is not known: what is moved must be Ready before the next one
-	if r.limit = inSteps; inSteps == 0 && waits {
+	if r.limit = inSteps; inSteps == 0 && waits && fresh {
 		r.limit = Limits(r.config, len(r.members))[0]
 	}
 	slices.SortFunc(r.order, func(a, b operator.Ref) int {
@@ -170,10 +177,15 @@ func (r *Rollout) Open() {
 	r.wake()
 }
 
-// movedIn reports whether an upstream whose objects have these marks was moved in this rollout, and by its own edit.
-func (r *Rollout) movedIn(marks []Mark) (moved, own bool) {
-	for _, m := range marks {
-		if m.Config == r.name && m.Began > r.others {
+// movedIn reports whether an upstream whose objects have these marks was moved in this rollout, and by its own edit. One
+// that the newest rollout before has moved, and that is not Ready, counts, too, if the config changes nothing of it: what
+// has failed there has failed here.
+func (r *Rollout) movedIn(s Surveyed) (moved, own bool) {
+	if last := max(r.ours, r.others); !s.Ready && !s.Changes {
+		moved = slices.ContainsFunc(s.marks, func(m Mark) bool { return m.Began == last })
+	}
+	for _, m := range s.marks {
+		if m.Config == r.name && m.Began > r.others && !m.outdated {
 			moved, own = true, own || m.Own
 		}
 	}
@@ -213,12 +225,20 @@ func (r *Rollout) Admit(ref operator.Ref, s Surveyed) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.members[ref]
-	switch {
-	case m == nil || m.phase != waiting:
+	if m == nil && r.members != nil && (s.Changes && !s.Edited || r.reverted != "") { // it was not selected, or is new
+		m = &member{said: s.Said}
+		r.members[ref], r.order = m, append(r.order, ref)
+		r.returned = append(r.returned, ref)
+		r.wake()
+	}
+	if m == nil || m.phase != waiting {
 		return true
+	}
+	m.paused = false
+	switch {
 	case m.busy:
 		return false
-	case s.Edited:
+	case s.Edited && (r.reverted == "" || !r.before.has(ref)):
 		m.phase, m.own, m.since = moving, true, r.now()
 		r.wake()
 		return true
@@ -231,15 +251,22 @@ func (r *Rollout) Admit(ref operator.Ref, s Surveyed) bool {
 	return false
 }
 
-// Waits reports whether an upstream is one that the changed config has yet to reach.
-func (r *Rollout) Waits(ref operator.Ref) bool {
+// Keeps reports whether the config before keeps what is edited, too: the rollout was reverted.
+func (r *Rollout) Keeps() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reverted != ""
+}
+
+// MayHold reports whether Admit may hold an upstream: a rollout is under way, and has not moved it.
+func (r *Rollout) MayHold(ref operator.Ref) bool {
 	if r == nil {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.members[ref]
-	return m != nil && m.phase == waiting
+	return r.members != nil && (m == nil || m.phase == waiting)
 }
 
 // ServeBefore has the config before go on with the upstreams that wait, or with those of them that are in only; nil for

@@ -88,19 +88,19 @@ func (w *world) outcome(ref operator.Ref) Outcome {
 }
 
 // start is a process that starts, or takes over.
-func (w *world) start() {
+func (w *world) start(fresh bool) {
 	w.rollout = New(w.config, "two", func() time.Time { return w.now })
 	w.rollout.Begin()
 	for i := range upstreams {
 		w.rollout.Note(refOf(i), w.survey(refOf(i)), "")
 	}
-	w.rollout.Open()
+	w.rollout.Open(fresh)
 }
 
 // reconcile is what the operator does for one upstream.
 func (w *world) reconcile(ref operator.Ref) {
 	s := w.survey(ref)
-	if w.rollout.Waits(ref) && !w.rollout.Admit(ref, s) {
+	if w.rollout.MayHold(ref) && !w.rollout.Admit(ref, s) {
 		return
 	}
 	switch {
@@ -139,13 +139,13 @@ func TestSchedules(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(*seeds) {
 		w := newWorld(seed)
-		w.start()
+		w.start(true)
 		highest, allowed := 0, 0 // of steps that were completely Ready; limits fall with the upstreams that people edit
 		for range 500 {
 			w.now = w.now.Add(time.Duration(w.random.IntN(60)) * time.Second)
 			switch w.random.IntN(40) {
 			case 0:
-				w.start()
+				w.start(false)
 			case 1:
 				if ref := refOf(w.random.IntN(upstreams)); w.bad != refused && w.bad != rendersNothing {
 					w.edited[ref] = w.edited[ref] || w.hashes[ref] == "one"

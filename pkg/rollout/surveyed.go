@@ -19,6 +19,8 @@ type Surveyed struct {
 	Changes bool
 	// Edited: it is new, or its own spec was changed, so that it does not wait.
 	Edited bool
+	// Paused: nothing is done for it, whatever was edited.
+	Paused bool
 	// Refuses is why it would fail before anything of it is written, such as RenderFailed; empty if it would not.
 	Refuses string
 	// Said is the reason of Ready in its status, which Ready says of its present generation.
@@ -50,13 +52,15 @@ func Survey(
 			continue
 		}
 		exists = true
+		changes := rewrites(s, w, k, o)
 		if m := markOf(s, o.Live, now); m != (Mark{}) {
+			m.outdated = changes // whoever may write the mark has not applied the config by that
 			found.marks = append(found.marks, m)
 		}
-		found.Changes = found.Changes || rewrites(s, w, k, o)
+		found.Changes = found.Changes || changes
 	}
 	found.Changes = found.Changes || slices.ContainsFunc(d.Outcomes, func(o operator.Outcome) bool {
-		return o.Live == nil && o.State == operator.StateCreate ||
+		return o.Live == nil && o.State == operator.StateCreate && !isRecorded(s, upstream, w, o) ||
 			o.State == operator.StateUnwanted && o.Action != operator.ActionNone
 	}) || slices.ContainsFunc(d.Leftovers, func(o operator.Outcome) bool {
 		return o.Action != operator.ActionNone || o.GoesLater
@@ -64,6 +68,17 @@ func Survey(
 	found.Edited = found.Edited || !exists && found.Said == ""
 	found.Refuses = refuses(w, d)
 	return found
+}
+
+// isRecorded reports whether the status records an object that is missing as the config gives it: then it is only made
+// again.
+func isRecorded(
+	s *operator.Settings, upstream *unstructured.Unstructured, w *operator.Desired, o operator.Outcome,
+) bool {
+	desired := &w.Objects[o.Object]
+	return slices.ContainsFunc(s.Recorded(upstream), func(r status.Recorded) bool {
+		return r.Hash == desired.Hash && r.Namespace == o.Target.Namespace && r.ObjectName == o.Target.Name
+	})
 }
 
 // rewrites reports whether an object of ours gets another document than it has: its hash says so, whatever else waits.

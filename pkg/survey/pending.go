@@ -85,7 +85,7 @@ func (v *Survey) RecheckKinds() {}
 func (v *Survey) Rollout() *rollout.Rollout { return nil }
 
 // Trails implements reconcile.Host.
-func (v *Survey) Trails() bool { return false }
+func (v *Survey) Trails() (trails, keeps bool) { return false, false }
 
 // CountedByGuard implements reconcile.Host: a survey holds nothing.
 func (v *Survey) CountedByGuard(operator.Ref) bool { return false }

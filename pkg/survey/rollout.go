@@ -43,7 +43,7 @@ func (r *Rollout) End() (p rollout.Progress, waits []operator.Ref) {
 	if r == nil {
 		return rollout.Progress{}, nil
 	}
-	r.of.Open()
+	r.of.Open(true)
 	return r.of.Look()
 }
 

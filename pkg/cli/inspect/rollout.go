@@ -211,6 +211,7 @@ func (o *rolloutOptions) decide(ctx context.Context, d decision, names []string)
 		}
 		decided++
 		control := d.control(o, p)
+		control.At = time.Now().Unix()
 		if err := command.Decide(ctx, client, at, control.String(), op.Conventions.FieldManager+"-rollout"); err != nil {
 			return fmt.Errorf("operator %s: %w", op.Metadata.Name, err)
 		}

@@ -32,8 +32,11 @@ func New(r *rollout.Rollout) *Session { return &Session{rollout: r, asked: make(
 // Rollout is that of the session's own config; nil if it has none.
 func (s *Session) Rollout() *rollout.Rollout { return s.rollout }
 
-// Trails reports whether the session trails another one.
-func (s *Session) Trails() bool { return s.trail.Load() != nil }
+// Trails reports whether the session trails another one, and whether it keeps upstreams that are edited.
+func (s *Session) Trails() (trails, keeps bool) {
+	t := s.trail.Load()
+	return t != nil, t != nil && t.rollout.Keeps()
+}
 
 // Enter reports whether the session may reconcile an upstream, until leave is called. One that does not trail may
 // reconcile each.

@@ -7,11 +7,12 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/desired"
+	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-// Halting names the first expression of rollout.haltWhen that is true for an upstream; empty for none. One that gives
-// an error is not true.
+// Halting names the first expression of rollout.haltWhen that is true for an upstream, or gives an error: what is to
+// stop a rollout must not be off because of a typo. It is empty for none.
 func (c *Checks) Halting(
 	ctx context.Context, upstream *unstructured.Unstructured, in desired.Inputs, results []operator.Result,
 ) string {
@@ -21,7 +22,10 @@ func (c *Checks) Halting(
 	vars, budget := c.VarsOf(upstream, in), rules.NewBudget(ctx)
 	vars.Downstreams = c.liveByName(results)
 	for _, r := range c.Halts {
-		if r.holds(vars, budget) {
+		switch v, err := r.Program.Eval(vars, budget); {
+		case err != nil:
+			return r.Path + " gives an error: " + redact.Hide(r.HidesValues, err).Error()
+		case v == true:
 			return r.Path + ": " + r.Message
 		}
 	}
