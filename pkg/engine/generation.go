@@ -124,6 +124,7 @@ func (g *generation) run(ctx context.Context) {
 		if g.stopTrailing() {
 			return
 		}
+		g.operator.endTrailing(g) // the next session surveys anew
 		if err != nil {
 			if !errors.Is(err, kindchecks.ErrChanged) && !p.OnlyDeletes {
 				g.setCondition(state.ReasonWatchFailed, err.Error())
@@ -297,7 +298,7 @@ func (g *generation) stopTrailing() bool {
 		return o.current != g && o.next != g
 	}
 	o.trails = nil
-	if now := o.current.session; now != nil && now.Rollout() != nil {
+	if now := o.current.session; now != nil && now.Rollout() != nil && now.queue != nil {
 		now.Rollout().ServeBefore(false, nil)
 		now.addAll(now.cache.Candidates(now.reconciler))
 	}

@@ -125,5 +125,4 @@ func watchRollout(acting context.Context, s *session) {
 			trails.session.Add(informers.PriorityReaders, 0, refs...)
 		}
 	})
-	s.generation.setRollout(rollout.Progress{})
 }

@@ -305,15 +305,17 @@ func (e *Engine) ObjectsReady(req *http.Request) error {
 // notReady counts the upstreams that are not Ready, by reason, and all of them: those of the active config, and those
 // that it has yet to reach.
 func (o *runner) notReady() (reasons map[string]int, all int) {
+	var working []*session
 	o.mu.Lock()
-	both := []*generation{o.current, o.trails}
+	for _, g := range []*generation{o.current, o.trails} {
+		if g != nil && g.session != nil {
+			working = append(working, g.session)
+		}
+	}
 	o.mu.Unlock()
 	reasons = map[string]int{}
-	for _, g := range both {
-		if g == nil || g.session == nil {
-			continue
-		}
-		some, n := g.session.reconciler.NotReady()
+	for _, s := range working {
+		some, n := s.reconciler.NotReady()
 		for why, count := range some {
 			reasons[why] += count
 		}
@@ -380,6 +382,9 @@ func (g *generation) setRollout(p rollout.Progress) {
 	o := g.operator
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.current != g { // it trails another one by now
+		return
+	}
 	before := g.rollout
 	g.rollout = p
 	metrics.SetRollout(o.name, p)

@@ -131,49 +131,65 @@ func (o *runner) withdrawNext() {
 	o.next = nil
 }
 
-// makeCurrent makes g the current config. The one before, nil for none, is withdrawn, and may still finish what it is
-// working on. ok is false if g is no longer wanted.
-func (o *runner) makeCurrent(
-	g *generation,
-) (before *generation, trails *generation, only map[operator.Ref]bool, ok bool) {
+// handover is how a config becomes the current one.
+type handover struct {
+	// ok is false if it is no longer wanted.
+	ok bool
+	// before is the config before; nil if it was the current one already. leaving are those that are withdrawn, and may
+	// still finish what they are working on.
+	before  *generation
+	leaving []*generation
+	// trails is the session that shall trail, with the upstreams in only, nil for all; nil for none.
+	trails *session
+	only   map[operator.Ref]bool
+}
+
+// makeCurrent makes g the current config.
+func (o *runner) makeCurrent(g *generation) (h handover) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case o.current == g:
-		return nil, nil, nil, true
+		return handover{ok: true}
 	case o.next != g:
-		return nil, nil, nil, false
+		return handover{}
 	}
-	before = o.current
-	trails, only = o.trailing(g)
-	if c := before.health(); c.IsWorking() {
+	h.ok, h.before = true, o.current
+	trails, only := o.trailing(g)
+	for _, old := range []*generation{o.current, o.trails} {
+		if old != nil && old != trails {
+			old.withdraw()
+			h.leaving = append(h.leaving, old)
+		}
+	}
+	if trails != nil {
+		h.trails, h.only = trails.session, only
+	}
+	if c := h.before.health(); c.IsWorking() {
 		g.condition = c // as g will say itself in a moment: nothing is less ready meanwhile
 	}
-	if o.trails != trails {
-		o.trails.withdraw()
-	}
 	o.current, o.next, o.last, o.trails, g.established = g, nil, g.session, trails, true
-	if trails != before {
-		before.withdraw()
-	}
 	o.reportChange()
-	return before, trails, only, true
+	return h
 }
 
 // becomeCurrent takes over from the config before, once that has finished what it is working on. Watches that both need
 // go on, since this session has joined them. What the one before remembers of its own writes is kept.
-func (s *session) becomeCurrent() bool {
-	before, trails, only, ok := s.operator.makeCurrent(s.generation)
+func (s *session) becomeCurrent(live context.Context) bool {
+	h := s.operator.makeCurrent(s.generation)
+	before := h.before
 	if before == nil {
-		return ok
+		return h.ok
 	}
-	if trails != nil {
-		if resume := s.Lead(trails.session.Session, only, trails.ended); resume != nil {
+	if h.trails != nil {
+		if resume := s.Lead(live, h.trails.Session, h.only); resume != nil {
 			defer resume()
+		} else {
+			s.operator.endTrailing(s.generation)
 		}
 	}
-	if trails != before {
-		before.wait()
+	for _, old := range h.leaving {
+		old.wait()
 	}
 	if before.session != nil {
 		s.reconciler.Inherit(before.session.reconciler)

@@ -134,7 +134,13 @@ func (g *generation) serve(ctx context.Context, p *compile.Pipeline) error {
 	}
 	s.queue = priorityqueue.New[operator.Ref](g.operator.name)
 	defer s.shutDown()
-	defer s.reconciler.ForgetObjects()
+	defer func() {
+		if trailed, _ := s.Trails(); trailed { // the counts of the changed config stay
+			reconcile.YieldAll(s.reconciler)
+			return
+		}
+		s.reconciler.ForgetObjects()
+	}()
 	live, endSession := context.WithCancelCause(ctx)
 	defer endSession(nil)
 	s.endSession = endSession
@@ -154,7 +160,7 @@ func (g *generation) serve(ctx context.Context, p *compile.Pipeline) error {
 		return endReason(ctx, live)
 	}
 	noteGoneRows(s.reconciler, s.cache)
-	if s.inheritLeaving(last); !s.passGuard(live) || !s.becomeCurrent() {
+	if s.inheritLeaving(last); !s.passGuard(live) || !s.becomeCurrent(live) {
 		return endReason(ctx, live)
 	}
 	s.reconciler.ShowShared()

@@ -25,6 +25,13 @@ func waitsForNothing(r *Reconciler, ref operator.Ref) {
 // Yield forgets what is known of an upstream that is another reconciler's now, and counts it no more.
 func Yield(r *Reconciler, ref operator.Ref) { r.forget(ref) }
 
+// YieldAll is Yield for all upstreams that are known.
+func YieldAll(r *Reconciler) {
+	for ref := range r.memory.UIDs() {
+		r.forget(ref)
+	}
+}
+
 // noteForRollout notes what the changed config does to an upstream, before any is changed.
 func (r *reconciliation) noteForRollout(ctx context.Context, d operator.Decision, paused bool) {
 	if r.Host.Rollout() == nil || !r.Selected {
@@ -42,7 +49,14 @@ func (r *reconciliation) noteForRollout(ctx context.Context, d operator.Decision
 
 // heldByRollout reports whether the changed config has yet to reach the upstream.
 func (r *reconciliation) heldByRollout(d operator.Decision) bool {
-	if !r.Host.Rollout().MayHold(r.Ref) || r.Pipeline.Paused(r.Upstream) { // which does nothing, and says so
+	switch {
+	case !r.Selected: // which is not about the config
+		r.Host.Rollout().Forget(r.Ref)
+		return false
+	case r.Pipeline.Paused(r.Upstream): // which does nothing, and says so
+		r.Host.Rollout().SetAside(r.Ref)
+		return false
+	case !r.Host.Rollout().MayHold(r.Ref):
 		return false
 	}
 	return !r.Host.Rollout().Admit(r.Ref,
@@ -56,6 +70,7 @@ func (r *reconciliation) holdForRollout(ctx context.Context) time.Duration {
 	case busy:
 		return soonAgain
 	case served: // the config before looks after it
+		Yield(r.Reconciler, r.Ref)
 		return 0
 	}
 	held := report.Held(r.Pipeline.Settings, r.Upstream, r.Unrecorded(), report.HeldByRollout, metav1.NewTime(r.Began))

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -76,7 +77,7 @@ func (r *Rollout) Serve(
 	ctx context.Context, control func() string, show func(Progress), move, back func([]operator.Ref),
 ) {
 	var shown Progress
-	for ctx.Err() == nil {
+	for first := true; ctx.Err() == nil; first = false {
 		refs, now, next := r.step(control())
 		if refs := r.revertIfHalted(now); len(refs) > 0 {
 			back(refs)
@@ -85,7 +86,7 @@ func (r *Rollout) Serve(
 		if refs := r.takeReturned(); len(refs) > 0 {
 			back(refs)
 		}
-		if now != shown {
+		if now != shown || first {
 			shown = now
 			show(now)
 		}
@@ -125,6 +126,10 @@ func (r *Rollout) Look() (p Progress, waits []operator.Ref) {
 		if m.phase == moving {
 			m.observe(m.found, false)
 		}
+	}
+	if inSteps := r.inSteps(); r.members != nil && inSteps > 0 {
+		limits := Limits(r.config, len(r.members))
+		r.limit = max(inSteps, limits[reached(limits, inSteps)])
 	}
 	r.takeRefused()
 	p, _ = r.look()
@@ -184,8 +189,16 @@ func (r *Rollout) step(control string) (move []operator.Ref, p Progress, next ti
 	if p.State != Moving || free <= 0 {
 		return move, p, next
 	}
-	for _, ref := range r.in(waiting) {
-		if m := r.members[ref]; free > 0 && !m.busy && !m.paused {
+	failures := p.Failed
+	for _, ref := range r.turns() {
+		m := r.members[ref]
+		if m.refuses != "" && hasFailed(m.refuses, m.said) {
+			failures++
+		}
+		if free == 0 || failures > r.config.MaxFailures && p.Failed <= r.config.MaxFailures {
+			break
+		}
+		if !m.busy {
 			m.phase, m.since = moving, r.now()
 			move = append(move, ref)
 			free--
@@ -215,13 +228,17 @@ func (r *Rollout) look() (p Progress, next time.Duration) {
 	if n := r.control.Promoted; n <= p.Steps {
 		promoted = append([]int{0}, limits...)[max(n, 0)]
 	}
-	r.noteReady(len(pending) == 0)
+	if r.noteReady(len(pending) == 0); r.byPerson && !r.control.Reverts {
+		r.reverted, r.byPerson = "", false // which is taken back
+	}
 	why := r.whyHalted(waits, failures)
 	switch {
 	case inSteps < promoted && len(waits) > 0:
 		r.reverted, p.Limit = "", max(promoted, r.limit)
-	case r.reverted != "":
+	case r.reverted != "" && !r.byPerson:
 		p.State, p.Why = Reverted, r.reverted
+	case r.control.Reverts:
+		p.State, p.Why = Paused, cmp.Or(r.reverted, "a person has reverted it, and this process does not have the config before")
 	case why != "":
 		p.State, p.Why = Halted, why
 	case r.control.Paused:
@@ -267,11 +284,10 @@ func (r *Rollout) revertIfHalted(p Progress) []operator.Ref {
 	if !r.before.works || r.reverted != "" || p.State == "" || !halts && !r.control.Reverts {
 		return nil
 	}
-	why := "a person has reverted it"
 	if halts {
-		why = "it had halted, " + p.Why
+		return r.revert("it had halted, "+p.Why, false)
 	}
-	return r.revert(why)
+	return r.revert("a person has reverted it: what was moved has the config before", true)
 }
 
 // reached is the first step at the end of which that many are moved; the last one if there is none.

@@ -43,6 +43,8 @@ type Rollout struct {
 	before served
 	// returned are those that have joined, which the config before goes on with if it still works.
 	returned []operator.Ref
+	// byPerson: a person has reverted it.
+	byPerson bool
 	// reverted says why what was moved was given back to the config before; empty if it was not.
 	reverted string
 }
@@ -210,9 +212,8 @@ func (r *Rollout) Mark(ref operator.Ref) string {
 	if mark == (Mark{}) {
 		return ""
 	}
-	if m := r.members[ref]; m != nil {
-		mark.Own = m.own
-	}
+	m := r.members[ref]
+	mark.Own = m == nil || m.own // what no step has moved counts for none
 	return mark.String()
 }
 
@@ -256,6 +257,19 @@ func (r *Rollout) Keeps() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.reverted != ""
+}
+
+// SetAside is called for an upstream that is paused: it waits, and takes no turn until it is resumed.
+func (r *Rollout) SetAside(ref operator.Ref) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.members[ref]; m != nil && (m.phase == waiting || m.phase == moving) && !m.paused {
+		m.phase, m.paused = waiting, true
+		r.wake()
+	}
 }
 
 // MayHold reports whether Admit may hold an upstream: a rollout is under way, and has not moved it.
@@ -332,7 +346,7 @@ func (r *Rollout) Unmoved() map[operator.Ref]bool {
 }
 
 // revert gives back what was moved by the steps, the last first, and returns it. Nothing more is moved.
-func (r *Rollout) revert(why string) (refs []operator.Ref) {
+func (r *Rollout) revert(why string, byPerson bool) (refs []operator.Ref) {
 	for _, ref := range slices.Backward(r.order) {
 		m := r.members[ref]
 		if m == nil || m.phase == waiting || m.own || !r.before.has(ref) {
@@ -341,7 +355,7 @@ func (r *Rollout) revert(why string) (refs []operator.Ref) {
 		m.phase, m.why = waiting, ""
 		refs = append(refs, ref)
 	}
-	r.reverted = why
+	r.reverted, r.byPerson = why, byPerson
 	return refs
 }
 
@@ -371,6 +385,9 @@ func (r *Rollout) Observe(ref operator.Ref, o Outcome) {
 	m.observe(o, m.phase == failed && !r.now().Before(m.since.Add(r.deadline())))
 	if m.phase != before {
 		r.wake()
+	}
+	if m.phase == moving && before != moving { // it was Ready: its time begins again
+		m.since = r.now()
 	}
 }
 

@@ -43,6 +43,9 @@ func checkRollout(v *validator) {
 		v.Add("rollout.maxFailures", "write 0 or more", "%d is negative", r.MaxFailures)
 	}
 	checkConfirm(v, "rollout.control", r.Control)
+	if r.Control != nil && v.Guard != nil && v.Guard.Confirm != nil && *r.Control == *v.Guard.Confirm {
+		v.Add("rollout.control.key", "choose another key", "%s is that of guard.confirm too", r.Control.Key)
+	}
 }
 
 // checkSteps checks that steps grow: numbers and percentages each for themselves, since nobody knows here how many

@@ -15,6 +15,7 @@ type Session struct {
 	rollout *rollout.Rollout      // nil if its config has none
 	asked   chan *trail           // has room for one
 	trail   atomic.Pointer[trail] // nil unless it trails
+	over    chan struct{}         // closed once it acts no more
 }
 
 // trail is how a session begins to trail.
@@ -27,7 +28,9 @@ type trail struct {
 }
 
 // New returns a session with a rollout; nil for none.
-func New(r *rollout.Rollout) *Session { return &Session{rollout: r, asked: make(chan *trail, 1)} }
+func New(r *rollout.Rollout) *Session {
+	return &Session{rollout: r, asked: make(chan *trail, 1), over: make(chan struct{})}
+}
 
 // Rollout is that of the session's own config; nil if it has none.
 func (s *Session) Rollout() *rollout.Rollout { return s.rollout }
@@ -48,9 +51,10 @@ func (s *Session) Enter(ref operator.Ref) (leave func(), ok bool) {
 	return func() { t.rollout.Leave(ref) }, t.rollout.Enter(ref)
 }
 
-// Act calls reconcile, which reconciles until its context is done, until live is done. It is called again whenever the
+// Act is called once. It calls reconcile, which reconciles until its context is done, until live is done. It is called again whenever the
 // session begins to trail another one; between two calls no reconcile is under way.
 func (s *Session) Act(live context.Context, reconcile func(acting context.Context)) {
+	defer close(s.over)
 	for live.Err() == nil {
 		acting, stop := context.WithCancel(live)
 		asked := make(chan *trail, 1)
@@ -76,18 +80,23 @@ func (s *Session) Act(live context.Context, reconcile func(acting context.Contex
 	}
 }
 
-// Lead has another session trail this one, with all upstreams that wait, or with those in only. It returns once no
-// reconcile of that one is under way, and resume lets it go on; or nil if that one has ended.
-func (s *Session) Lead(before *Session, only map[operator.Ref]bool, ended <-chan struct{}) (resume func()) {
+// Lead has another session, which acts, trail this one, with all upstreams that wait, or with those in only. It returns
+// once no reconcile of that one is under way, and resume lets it go on; or nil if that one acts no more, or live is done.
+func (s *Session) Lead(live context.Context, before *Session, only map[operator.Ref]bool) (resume func()) {
 	t := &trail{rollout: s.rollout, paused: make(chan struct{}), resume: make(chan struct{})}
 	select {
 	case before.asked <- t:
-	case <-ended:
+	case <-before.over:
+		return nil
+	case <-live.Done():
 		return nil
 	}
 	select {
 	case <-t.paused:
-	case <-ended:
+	case <-before.over:
+		return nil
+	case <-live.Done():
+		close(t.resume)
 		return nil
 	}
 	s.rollout.ServeBefore(true, only)
