@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -36,4 +37,14 @@ func (e *Engine) Kept(name string) (n int, text string) {
 	o.mu.Unlock()
 	queued, leaving, cascades := s.queue.Len(), len(s.reconciler.Deselected.Refs()), s.reconciler.Cascades.Number()
 	return queued + leaving + cascades, fmt.Sprintf("%d are queued, %d remembered as leaving, of %d the deletion", queued, leaving, cascades)
+}
+
+// EndSessions ends the current session of each operator, which then starts over.
+func (e *Engine) EndSessions() {
+	for _, o := range e.all() {
+		o.mu.Lock()
+		s := o.current.session
+		o.mu.Unlock()
+		s.endSession(errors.New("a test ends it"))
+	}
 }

@@ -342,3 +342,71 @@ func TestRolloutAttacks(t *testing.T) {
 		after(t, 10*time.Minute, ns, "two", "0")
 	}))
 }
+
+// What a review has found: each upstream has one config at a time, whatever session ends; a decision holds over a restart;
+// what no step has moved counts for none.
+func TestRolloutSessions(t *testing.T) {
+	t.Parallel()
+	control := func(ns string) string {
+		return ", control: {namespace: " + ns + ", configMap: confirmations, key: rollout}"
+	}
+	t.Run("the current one starts over", spaced(func(t *testing.T, ns, name string) {
+		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
+		r := runRollout(t, ns, conf)
+		r.reloadTo(inVersion(conf, "two"))
+		after(t, 10*time.Second, ns, "two", "0")
+		r.EndSessions()
+		after(t, 30*time.Second, ns, "two", "0")
+		before := testkit.Find(t, configMaps, ns, named(5)).GetResourceVersion()
+		after(t, 20*time.Second, ns, "two", "0")
+		must.Same(t, before, testkit.Find(t, configMaps, ns, named(5)).GetResourceVersion())
+		after(t, 5*time.Minute, ns, "two", "012345")
+	}))
+	t.Run("the one before waits for guard", spaced(func(t *testing.T, ns, name string) {
+		conf := rolledOut(fill(widgetConfig, ns, name)+"guard: {maxChanged: 10%, minimum: 0}\n", name, "")
+		r := runRollout(t, ns, conf)
+		eachGuarded(func(up string) { testkit.Patch(t, configMaps, ns, up, "somebody", `{"data":{"version":"theirs"}}`) })
+		r.EndSessions()
+		eachGuarded(func(up string) { testkit.Patch(t, configMaps, ns, up, "somebody", `{"data":{"version":"theirs"}}`) })
+		<-time.After(10 * time.Second)
+		r.reloadTo(inVersion(strings.Replace(conf, "maxChanged: 10%", "maxChanged: 100%", 1), "two"))
+		after(t, 10*time.Minute, ns, "two", "012345")
+	}))
+	t.Run("reverted, and started again", spaced(func(t *testing.T, ns, name string) {
+		conf := rolledOut(fill(widgetConfig, ns, name), name, control(ns))
+		r := runRollout(t, ns, conf)
+		r.reloadTo(inVersion(conf, "two"))
+		after(t, 80*time.Second, ns, "two", "012")
+		confirmWith(t, ns, "rollout", r.rolloutName()+" revert 0")
+		after(t, 30*time.Second, ns, "one", "012345")
+		metricIs(t, guardedWidgets, "corollary_upstreams", name)
+		r = r.become("start", inVersion(conf, "two"))
+		after(t, 5*time.Minute, ns, "one", "012345")
+		confirmWith(t, ns, "rollout", r.rolloutName()+" promote 0 0") // what resume writes
+		after(t, 5*time.Minute, ns, "two", "012345")
+		metricIs(t, guardedWidgets, "corollary_upstreams", name)
+	}))
+	t.Run("paused while it waits", spaced(func(t *testing.T, ns, name string) {
+		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
+		r := runRollout(t, ns, conf)
+		r.reloadTo(inVersion(conf, "two"))
+		after(t, 10*time.Second, ns, "two", "0")
+		testkit.Patch(t, widgets, ns, named(2), "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":"true"}}}`)
+		after(t, 5*time.Minute, ns, "two", "01345")
+		waitState(t, name, "Running")
+		metricIs(t, guardedWidgets, "corollary_upstreams", name)
+	}))
+	t.Run("new ones, and a restart", spaced(func(t *testing.T, ns, name string) {
+		conf := strings.Replace(rolledOut(fill(widgetConfig, ns, name), name, ""), "steps: [1, 50%, 100%]", "steps: [1, 2, 3, 100%]", 1)
+		r := runRollout(t, ns, conf)
+		r.reloadTo(inVersion(conf, "two"))
+		after(t, 10*time.Second, ns, "two", "0")
+		for _, up := range []string{"n-1", "n-2", "n-3", "n-4", "n-5"} {
+			testkit.Apply(t, ns, widget(up, `{data: {key: value}}`))
+			waitData(t, ns, up, "version", "two")
+		}
+		r.become("start", inVersion(conf, "two"))
+		after(t, 50*time.Second, ns, "two", "0")
+		after(t, 30*time.Second, ns, "two", "01")
+	}))
+}
