@@ -124,7 +124,7 @@ func (g *generation) run(ctx context.Context) {
 		if g.stopTrailing() {
 			return
 		}
-		g.operator.endTrailing(g) // the next session surveys anew
+		g.operator.endTrailing(g) // the next session surveys again
 		if err != nil {
 			if !errors.Is(err, kindchecks.ErrChanged) && !p.OnlyDeletes {
 				g.setCondition(state.ReasonWatchFailed, err.Error())

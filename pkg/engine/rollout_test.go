@@ -256,7 +256,7 @@ func TestRolloutKilledAtEachWrite(t *testing.T) {
 
 // What an attack has found: a standby never acts by the config that its leader has left behind, a mark alone moves nothing, an
 // unrelated edit of the config does not forgive what has failed, a reverted rollout stays so for what is edited, and a
-// promotion is no promise for the next rollout.
+// promotion counts for one rollout only.
 func TestRolloutAttacks(t *testing.T) {
 	t.Parallel()
 	failing := func(conf string) string {

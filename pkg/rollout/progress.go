@@ -228,9 +228,8 @@ func (r *Rollout) look() (p Progress, next time.Duration) {
 	if n := r.control.Promoted; n <= p.Steps {
 		promoted = append([]int{0}, limits...)[max(n, 0)]
 	}
-	if r.noteReady(len(pending) == 0); r.byPerson && !r.control.Reverts {
-		r.reverted, r.byPerson = "", false // which is taken back
-	}
+	r.noteReady(len(pending) == 0)
+	r.takeBackRevert()
 	why := r.whyHalted(waits, failures)
 	switch {
 	case inSteps < promoted && len(waits) > 0:
@@ -238,7 +237,8 @@ func (r *Rollout) look() (p Progress, next time.Duration) {
 	case r.reverted != "" && !r.byPerson:
 		p.State, p.Why = Reverted, r.reverted
 	case r.control.Reverts:
-		p.State, p.Why = Paused, cmp.Or(r.reverted, "a person has reverted it, and this process does not have the config before")
+		p.State, p.Why = Paused, cmp.Or(r.reverted,
+			"a person has reverted it, and this process does not have the config before")
 	case why != "":
 		p.State, p.Why = Halted, why
 	case r.control.Paused:
@@ -252,6 +252,13 @@ func (r *Rollout) look() (p Progress, next time.Duration) {
 		next = r.rest(&p, limits, inSteps, next)
 	}
 	return p, next
+}
+
+// takeBackRevert lets a rollout go on that a person has reverted, and does no more.
+func (r *Rollout) takeBackRevert() {
+	if r.byPerson && !r.control.Reverts {
+		r.reverted, r.byPerson = "", false
+	}
 }
 
 // rest is look at the end of a step: the next one begins after the pause, if there is one.

@@ -179,9 +179,9 @@ func (r *Rollout) Open(fresh bool) {
 	r.wake()
 }
 
-// movedIn reports whether an upstream whose objects have these marks was moved in this rollout, and by its own edit. One
-// that the newest rollout before has moved, and that is not Ready, counts, too, if the config changes nothing of it: what
-// has failed there has failed here.
+// movedIn reports whether an upstream was moved in this rollout, and by its own edit. One that the newest rollout
+// before has moved, and that is not Ready, counts, too, if the config changes nothing of it: what has failed there has
+// failed here.
 func (r *Rollout) movedIn(s Surveyed) (moved, own bool) {
 	if last := max(r.ours, r.others); !s.Ready && !s.Changes {
 		moved = slices.ContainsFunc(s.marks, func(m Mark) bool { return m.Began == last })
@@ -225,13 +225,7 @@ func (r *Rollout) Admit(ref operator.Ref, s Surveyed) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := r.members[ref]
-	if m == nil && r.members != nil && (s.Changes && !s.Edited || r.reverted != "") { // it was not selected, or is new
-		m = &member{said: s.Said}
-		r.members[ref], r.order = m, append(r.order, ref)
-		r.returned = append(r.returned, ref)
-		r.wake()
-	}
+	m := r.memberFor(ref, s)
 	if m == nil || m.phase != waiting {
 		return true
 	}
@@ -250,6 +244,19 @@ func (r *Rollout) Admit(ref operator.Ref, s Surveyed) bool {
 		r.wake()
 	}
 	return false
+}
+
+// memberFor is the member that an upstream is, or becomes: one that the survey has not found, since it was not
+// selected, or is new in a rollout that was reverted. It is nil for any other.
+func (r *Rollout) memberFor(ref operator.Ref, s Surveyed) *member {
+	m := r.members[ref]
+	if m == nil && r.members != nil && (s.Changes && !s.Edited || r.reverted != "") {
+		m = &member{said: s.Said}
+		r.members[ref], r.order = m, append(r.order, ref)
+		r.returned = append(r.returned, ref)
+		r.wake()
+	}
+	return m
 }
 
 // Keeps reports whether the config before keeps what is edited, too: the rollout was reverted.

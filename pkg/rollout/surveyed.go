@@ -54,7 +54,7 @@ func Survey(
 		exists = true
 		changes := rewrites(s, w, k, o)
 		if m := markOf(s, o.Live, now); m != (Mark{}) {
-			m.outdated = changes // whoever may write the mark has not applied the config by that
+			m.outdated = changes // a mark alone applies nothing
 			found.marks = append(found.marks, m)
 		}
 		found.Changes = found.Changes || changes

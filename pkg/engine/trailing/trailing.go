@@ -51,8 +51,8 @@ func (s *Session) Enter(ref operator.Ref) (leave func(), ok bool) {
 	return func() { t.rollout.Leave(ref) }, t.rollout.Enter(ref)
 }
 
-// Act is called once. It calls reconcile, which reconciles until its context is done, until live is done. It is called again whenever the
-// session begins to trail another one; between two calls no reconcile is under way.
+// Act is called once. It calls reconcile, which reconciles until its context is done, until live is done. It is called
+// again whenever the session begins to trail another one; between two calls no reconcile is under way.
 func (s *Session) Act(live context.Context, reconcile func(acting context.Context)) {
 	defer close(s.over)
 	for live.Err() == nil {
@@ -81,7 +81,8 @@ func (s *Session) Act(live context.Context, reconcile func(acting context.Contex
 }
 
 // Lead has another session, which acts, trail this one, with all upstreams that wait, or with those in only. It returns
-// once no reconcile of that one is under way, and resume lets it go on; or nil if that one acts no more, or live is done.
+// once no reconcile of that one is under way, and resume lets it go on; or nil if that one acts no more, or live is
+// done.
 func (s *Session) Lead(live context.Context, before *Session, only map[operator.Ref]bool) (resume func()) {
 	t := &trail{rollout: s.rollout, paused: make(chan struct{}), resume: make(chan struct{})}
 	select {
