@@ -303,3 +303,54 @@ func TestHolderOfAHiddenUpstreamStays(t *testing.T) {
 		}))
 	}
 }
+
+// An object without any mark, of which the status records the uid and the API server that we applied it, is still ours: it
+// was stripped, not released. It is kept with its Namespace, and its values go on.
+func TestStrippedOfAllMarks(t *testing.T) {
+	t.Parallel()
+	strip := func(t *testing.T, kind schema.GroupVersionResource, ns, name string) {
+		t.Helper()
+		testkit.Patch(t, kind, ns, name, "somebody", `{"metadata":{"labels":null,"annotations":null,"ownerReferences":null}}`)
+	}
+	for _, how := range []string{"not wanted", "deleted", "forgotten"} {
+		t.Run(how, spaced(func(t *testing.T, ns, name string) {
+			head, tail := around(t, fill(widgetConfig, ns, name))
+			unless := "    when: self.spec.?name.orValue('') != 'gone'\n    template: |\n"
+			room := strings.Replace(roomDownstream, "    template: |\n", unless, 1)
+			claim := strings.Replace(claimDownstream, "    template: |\n", unless, 1)
+			claim = strings.TrimSuffix(claim, "\n") + "\n      data: {key: value}\n"
+			conf := head + room + claim + tail + "guard: {maxDeleted: 100%}\n"
+			r := start(t, testkit.Config(t), conf).ready()
+			applyReady(t, ns, "a", "{}")
+			r.halt()
+			strip(t, configMaps, "room-a", "claim")
+			switch how {
+			case "not wanted":
+				testkit.Apply(t, ns, widget("a", "{name: gone}"))
+			case "deleted":
+				testkit.Delete(t, widgets, ns, "a")
+			case "forgotten":
+				conf = head + strings.Replace(room, "!= 'gone'", "== 'gone'", 1) + tail + "guard: {maxDeleted: 100%}\n"
+			}
+			start(t, testkit.Config(t), conf)
+			<-time.After(time.Hour)
+			u := testkit.Find(t, namespaces, "", "room-a")
+			if testkit.Find(t, configMaps, "room-a", "claim") == nil || u == nil || u.GetDeletionTimestamp() != nil {
+				t.Error("the ConfigMap (Orphan) was deleted with its Namespace")
+			}
+		}))
+	}
+	t.Run("values", spaced(func(t *testing.T, ns, name string) {
+		conf := siblingsConfig(t, ns, name, "")
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", "{name: s1, data: {second: s2}}"))
+		value := secretText(t, ns, "s1", "password", anyText)
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		r.halt()
+		strip(t, secretKind, ns, "s1")
+		testkit.Apply(t, ns, widget("a", "{name: q1, data: {second: s2}}"))
+		start(t, testkit.Config(t), conf).ready()
+		<-time.After(10 * time.Minute)
+		keepsValue(t, ns, "q1", value)
+	}))
+}

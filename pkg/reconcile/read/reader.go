@@ -108,7 +108,8 @@ func (r *Reader) ReadForgotten(
 	ctx context.Context, recorded *status.Recorded,
 ) (t apply.Target, obj *unstructured.Unstructured, err error) {
 	t, obj, err = r.readOfAnyKind(ctx, recorded)
-	if err != nil || obj == nil || !marks.HasOurs(r.Pipeline.Settings, obj) {
+	if err != nil || obj == nil ||
+		!marks.HasOurs(r.Pipeline.Settings, obj) && !marks.HasManager(r.Pipeline.Settings, obj) {
 		return t, nil, err
 	}
 	return t, obj, nil
