@@ -44,6 +44,35 @@ func jsonOf(u *unstructured.Unstructured) string {
 	return string(text)
 }
 
+// Fields that a manager of conventions.previous has applied are removed, too, when the object is not wanted any more or
+// the upstream goes, before any update has given them to the current manager.
+func TestFieldsOfThePreviousManager(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"another target", "deleted"} {
+		t.Run(how, spaced(func(t *testing.T, ns, name string) {
+			conf := contributing(ns, name, "")
+			makeTheirs(t, ns, "one")
+			makeTheirs(t, ns, "two")
+			r := start(t, testkit.Config(t), conf).ready()
+			testkit.Apply(t, ns, widget("w", "{name: one, data: {a: one}}"))
+			waitData(t, ns, "one", "a", "one")
+			waitCondition(t, widgets, ns, "w", "Ready", "True")
+			r.halt()
+			testkit.Apply(t, ns, widget("w", "{name: two, data: {a: one}}"))
+			if how == "deleted" {
+				testkit.Delete(t, widgets, ns, "w")
+			}
+			start(t, testkit.Config(t), strings.Replace(conf, "  fieldManager: "+name, "  previous: {fieldManager: "+name+"}\n  fieldManager: "+name+"-two", 1))
+			waitUntouched(t, ns, "one", name)
+			if how == "deleted" {
+				waitGone(t, widgets, ns, "w")
+			} else {
+				waitData(t, ns, "two", "a", "one")
+			}
+		}))
+	}
+}
+
 // The fields of an object of others follow the upstream, whoever makes, changes or deletes the object; nothing else of
 // it is touched, and at rest it costs nothing.
 func TestFields(t *testing.T) {

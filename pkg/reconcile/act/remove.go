@@ -59,6 +59,9 @@ func Delete(
 // --cascade=orphan.
 func (x *action) release(ctx context.Context) error {
 	if x.d.OwnsFields() && x.Cascade != operator.CascadeOrphan {
+		if err := x.takePreviousFields(ctx); err != nil {
+			return x.unlessGone(err)
+		}
 		left, err := x.Client.Withdraw(ctx, x.target, x.d.GVK(), x.UID)
 		if err != nil {
 			return x.notWithdrawn(err)
@@ -75,6 +78,20 @@ func (x *action) release(ctx context.Context) error {
 		return err
 	}
 	return x.released(live)
+}
+
+// takePreviousFields makes the fields of the previous managers ours, which an empty apply then removes.
+func (x *action) takePreviousFields(ctx context.Context) error {
+	previous := marks.PreviousMarks(x.Settings, x.Downstream).Managers
+	if x.Live == nil || !x.Live.NeedsTakeover || len(previous) == 0 {
+		return nil
+	}
+	obj, err := x.read(ctx, x.target, x.UID)
+	if err != nil {
+		return err
+	}
+	_, err = x.Client.TakeOver(ctx, x.target, obj, previous)
+	return err
 }
 
 // released is about an object that was released, as the API server returned it; nil: it is gone.
