@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,6 +99,11 @@ func withTimes(lease, deadline, retry time.Duration) *load.ActivationFile {
 
 // TestProbe: which times fit which lock.
 func TestProbe(t *testing.T) {
+	synctest.Test(t, testProbe)
+}
+
+func testProbe(t *testing.T) {
+	t.Helper()
 	slow := func(d time.Duration) func() error {
 		return func() error { <-time.After(d); return nil }
 	}

@@ -43,7 +43,8 @@ func (r *Reconciler) newReconciliation(ref operator.Ref, up *unstructured.Unstru
 	st := &observe.State{Sources: sources, Ref: ref, Upstream: up,
 		Memory: r.memory.Recall(key, up.GetUID()), Began: r.now()}
 	session := attempt.Session{Slots: r.Slots, Client: r.Client, Kinds: r.Kinds, Awaited: &r.awaited,
-		Token: r.Token, Mark: r.Host.Rollout().Mark, Observer: r.Observer}
+		Token: r.Token, Observer: r.Observer,
+		Mark: func(ref operator.Ref) string { return r.Host.Rollout().Mark(ref) }}
 	if r.Shards != nil {
 		session.ShardOf = r.Shards.Of
 	}
