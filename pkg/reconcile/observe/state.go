@@ -186,14 +186,14 @@ func (st *State) IsOwn(i int, live *drift.Live, uid types.UID) bool {
 	// One without a mark that the API server does not record as applied by us was released, perhaps by a process that could
 	// not say so in the status any more: a release takes that record, too. With an owner reference alone it is another
 	// operator's, which selected the upstream by other labels and recorded it.
-	hasMark := live.Hash != "" || live.Managed && !st.recordedFields(i, uid)
+	hasMark := live.Hash != "" || live.Managed && !recordedFields(st, i, uid)
 	return live.UID == uid && hasMark && marks.OwnsFor(d.Downstream, live,
 		st.Upstream.GetUID(), st.Pipeline.TrustsStatus())
 }
 
 // recordedFields reports whether the object of that uid is recorded as one of others, of which only fields were ours,
 // and downstream i would own all of it.
-func (st *State) recordedFields(i int, uid types.UID) bool {
+func recordedFields(st *State, i int, uid types.UID) bool {
 	return !st.Pipeline.Downstreams[i].OwnsFields() && slices.ContainsFunc(st.Recorded(), func(r status.Recorded) bool {
 		return r.UID == uid && marks.IsOfFields(r.Hash)
 	})
