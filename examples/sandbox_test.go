@@ -267,7 +267,7 @@ func (b *sandbox) unready() string {
 }
 
 // ids finds what is another one in each sandbox: uids, hashes, and random values of 32 characters in base64.
-var ids = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|v\d+-[0-9a-v]{52}|\b[0-9a-f]{64}\b|"[0-9A-Za-z+/]{43}="`)
+var ids = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|v\d+-[0-9a-v]{52}|\b[0-9a-f]{64}\b|\b[0-9a-f]{12}\.\d+|"[0-9A-Za-z+/]{43}="`)
 
 // picture shows the sandbox's objects in text that is the same for sandboxes that are alike: names as in the example,
 // uids and hashes numbered, no times and versions.
