@@ -95,6 +95,7 @@ func marks(u *unstructured.Unstructured) map[string]string {
 		out["annotation "+key] = value
 	}
 	delete(out, "annotation deployment.kubernetes.io/revision")
+	delete(out, "annotation platform.example.com/rollout") // only a process that runs knows the rollout
 	delete(out, "label kubernetes.io/metadata.name")
 	for _, owner := range u.GetOwnerReferences() {
 		out["owner "+owner.Kind] = owner.Name
