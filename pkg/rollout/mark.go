@@ -18,10 +18,10 @@ type Mark struct {
 	Config string
 	// Began is when the rollout began, in seconds since 1970.
 	Began int64
+	// Own means that no step has moved the upstream: it was edited, or is new, or the config does not change it.
+	Own bool
 	// outdated means that its object has another document than the config gives.
 	outdated bool
-	// Own means that the upstream was moved by an edit of its own, outside of the steps.
-	Own bool
 }
 
 const ownSuffix = "own"

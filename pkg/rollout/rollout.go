@@ -25,7 +25,7 @@ type Rollout struct {
 	// mark is that of this rollout; members are the upstreams that it concerns, nil if there is none under way.
 	mark    Mark
 	members map[operator.Ref]*member
-	// order are those that waited when it began, in the order in which they are moved.
+	// order are the members in the order in which they are moved.
 	order []operator.Ref
 	// fresh are those that were found moved, and are to be looked at once.
 	fresh []operator.Ref
@@ -100,8 +100,9 @@ func (r *Rollout) Begin() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.members, r.found, r.keys, r.others, r.ours = nil, map[operator.Ref]Surveyed{}, map[operator.Ref]string{}, 0, 0
-	r.readySince, r.control, r.before, r.reverted = time.Time{}, Control{}, served{}, ""
+	r.members, r.order, r.fresh, r.returned, r.limit = nil, nil, nil, nil, 0
+	r.found, r.keys, r.others, r.ours = map[operator.Ref]Surveyed{}, map[operator.Ref]string{}, 0, 0
+	r.readySince, r.control, r.before, r.reverted, r.byPerson = time.Time{}, Control{}, served{}, "", false
 }
 
 // Note records what the survey has found of an upstream; order is the text that it is sorted by.

@@ -23,7 +23,7 @@ type Surveyed struct {
 	Paused bool
 	// Refuses is why it would fail before anything of it is written, such as RenderFailed; empty if it would not.
 	Refuses string
-	// Said is the reason of Ready in its status, which Ready says of its present generation.
+	// Said is the reason of Ready in its status. Ready: that is True, and about its present generation.
 	Said  string
 	Ready bool
 	// marks are those of its objects.
