@@ -245,7 +245,7 @@ func (r *Rollout) look() (p Progress, next time.Duration) {
 		p.State, p.Why = Paused, "a person has paused it"
 	case inSteps < r.limit && len(waits) > 0:
 	case len(pending) > 0:
-		p.Why = "waits until these are Ready: " + names(pending)
+		p.Why = "waits until these are Ready: " + names(pending, operator.Ref.String)
 	case len(waits) == 0:
 		return Progress{}, idle
 	default:

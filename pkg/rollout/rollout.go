@@ -464,15 +464,7 @@ func (r *Rollout) in(p phase) (refs []operator.Ref) {
 	return refs
 }
 
-// whyFailed names the first upstreams that have failed.
+// whyFailed names the first upstreams that have failed, and says why.
 func (r *Rollout) whyFailed(refs []operator.Ref) string {
-	const few = 3
-	var parts []string
-	for _, ref := range refs[:min(few, len(refs))] {
-		parts = append(parts, fmt.Sprintf("%s (%s)", ref, r.members[ref].why))
-	}
-	if more := len(refs) - few; more > 0 {
-		parts = append(parts, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(parts, ", ")
+	return names(refs, func(ref operator.Ref) string { return fmt.Sprintf("%s (%s)", ref, r.members[ref].why) })
 }

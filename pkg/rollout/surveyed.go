@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -114,11 +113,11 @@ func hasFailed(reason, said string) bool {
 	return slices.Contains(failures, reason) && (reason != said || !slices.Contains(forgiven, reason))
 }
 
-// names are the first few of a list, and how many more there are.
-func names(refs []operator.Ref) string {
+// names are the first few of a list, as text says them, and how many more there are.
+func names(refs []operator.Ref, text func(operator.Ref) string) string {
 	list := make([]string, len(refs))
 	for i, ref := range refs {
-		list[i] = ref.String()
+		list[i] = text(ref)
 	}
-	return strings.TrimSpace(status.Few(list))
+	return status.Few(list)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile/preview"
 	"github.com/corollary-dev/corollary/pkg/rollout"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // Rollout adds up how far the rollout of a config is: what is found of each upstream says so. A nil one is of a config
@@ -57,19 +58,14 @@ func (r *Rollout) StepsText(p rollout.Progress, waits []operator.Ref) string {
 	for _, n := range rollout.Limits(r.survey.Pipeline().Config.Rollout, p.All) {
 		numbers = append(numbers, fmt.Sprint(n))
 	}
-	const few = 10
-	moved := p.All - len(waits)
-	next := waits[:min(max(p.Limit-(moved-p.Edited), 0), len(waits))]
 	text := fmt.Sprintf("%s of %d upstreams", strings.Join(numbers, ", "), p.All)
-	var list []string
-	for _, ref := range next[:min(few, len(next))] {
-		list = append(list, ref.String())
+	moved := p.All - len(waits)
+	var next []string
+	for _, ref := range waits[:min(max(p.Limit-(moved-p.Edited), 0), len(waits))] {
+		next = append(next, ref.String())
 	}
-	if more := len(next) - few; more > 0 {
-		list = append(list, fmt.Sprintf("and %d more", more))
-	}
-	if len(list) > 0 {
-		text += "; next: " + strings.Join(list, ", ")
+	if len(next) > 0 {
+		text += "; next: " + status.Few(next)
 	}
 	return text
 }
