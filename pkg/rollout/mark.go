@@ -92,22 +92,22 @@ func (c Control) String() string {
 	return fmt.Sprintf("%s %s %d %d", c.Config, Promote, c.At, c.Promoted)
 }
 
-// parseControl reads what String wrote. What cannot be read pauses the config that it names.
-func parseControl(text string) (c Control) {
+// parseControl reads what String wrote. ok is false for anything else; then the config that it names is known, if any.
+func parseControl(text string) (c Control, ok bool) {
 	var verb string
 	n, _ := fmt.Sscan(text, &c.Config, &verb, &c.At)
 	switch {
-	case n >= 2 && verb == Revert:
+	case n == 0:
+		return c, true
+	case n == 3 && verb == Revert:
 		c.Reverts = true
-	case n >= 2 && verb == Pause:
+	case n == 3 && verb == Pause:
 		c.Paused = true
 	case n == 3 && verb == Promote:
-		if _, err := fmt.Sscan(text, &c.Config, &verb, &c.At, &c.Promoted); err == nil {
-			return c
-		}
-		c.Paused = true
+		_, err := fmt.Sscan(text, &c.Config, &verb, &c.At, &c.Promoted)
+		return c, err == nil
 	default:
-		c.Paused = n > 0
+		return c, false
 	}
-	return c
+	return c, true
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/config/staged"
@@ -71,27 +72,25 @@ func (p Progress) String() string {
 
 // Serve moves upstreams until ctx is done: move is called with those that may be moved now, and back with those that
 // the config before gets again. show is called with the progress whenever it changes, and with the zero value once all
-// upstreams are moved. control is what a person has decided, as text; it is looked at now and then while a rollout is
-// under way.
+// upstreams are moved. control is what a person has decided, as text, and why that is not known, empty if it is; it is
+// looked at now and then while a rollout is under way.
 func (r *Rollout) Serve(
-	ctx context.Context, control func() string, show func(Progress), move, back func([]operator.Ref),
+	ctx context.Context, control func() (decision, problem string), show func(Progress), move, back func([]operator.Ref),
 ) {
 	var shown Progress
 	for first := true; ctx.Err() == nil; first = false {
 		refs, now, next := r.step(control())
-		if refs := r.revertIfHalted(now); len(refs) > 0 {
-			back(refs)
-			continue
+		if len(refs) > 0 {
+			move(refs)
 		}
-		if refs := r.takeReturned(); len(refs) > 0 {
-			back(refs)
+		given := append(r.revertIfHalted(now), r.takeReturned()...)
+		if len(given) > 0 {
+			back(given)
+			continue
 		}
 		if now != shown || first {
 			shown = now
 			show(now)
-		}
-		if len(refs) > 0 {
-			move(refs)
 		}
 		timer := time.NewTimer(max(next, settle))
 		select {
@@ -170,15 +169,11 @@ func (r *Rollout) takeRefused() {
 }
 
 // step moves what may be moved now, and returns it, how far the rollout is then, and after how long to look again.
-func (r *Rollout) step(control string) (move []operator.Ref, p Progress, next time.Duration) {
+func (r *Rollout) step(decision, problem string) (move []operator.Ref, p Progress, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.control = parseControl(control); r.control.Config != r.name {
-		r.control = Control{}
-	}
-	if r.control.At < r.mark.Began {
-		r.control.Promoted = 0
-	}
+	r.decide(decision)
+	r.unwatched = problem
 	move, r.fresh = r.fresh, nil
 	if p, next = r.look(); p.State == "" {
 		r.members, r.order = nil, nil
@@ -206,6 +201,23 @@ func (r *Rollout) step(control string) (move []operator.Ref, p Progress, next ti
 	}
 	p.Moved, r.readySince = len(r.members)-len(r.in(waiting)), time.Time{}
 	return move, p, next
+}
+
+// decide takes over what a person has decided, as far as it is about this rollout.
+func (r *Rollout) decide(decision string) {
+	c, ok := parseControl(decision)
+	r.unread = ""
+	switch {
+	case c.Config != r.name:
+		c = Control{}
+	case !ok:
+		c = Control{}
+		r.unread = fmt.Sprintf("%q under the key of rollout.control cannot be read: decide again by corollary rollout, or "+
+			"remove it", decision)
+	case c.At < r.mark.Began:
+		c.Promoted = 0
+	}
+	r.control = c
 }
 
 // look is how far the rollout is, and after how long that may change by itself. In the state Moving, upstreams may be
@@ -243,6 +255,8 @@ func (r *Rollout) look() (p Progress, next time.Duration) {
 		p.State, p.Why = Halted, why
 	case r.control.Paused:
 		p.State, p.Why = Paused, "a person has paused it"
+	case r.unread != "":
+		p.State, p.Why = Paused, r.unread
 	case inSteps < r.limit && len(waits) > 0:
 	case len(pending) > 0:
 		p.Why = "waits until these are Ready: " + names(pending, operator.Ref.String)
@@ -251,6 +265,7 @@ func (r *Rollout) look() (p Progress, next time.Duration) {
 	default:
 		next = r.rest(&p, limits, inSteps, next)
 	}
+	p.Why = strings.TrimSpace(p.Why + r.unwatched)
 	return p, next
 }
 

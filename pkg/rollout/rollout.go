@@ -39,6 +39,9 @@ type Rollout struct {
 	// readySince is since when all that was moved is Ready; zero while any is not.
 	readySince time.Time
 	control    Control
+	// unread says why a decision cannot be read, so that nothing is moved; empty if it can. unwatched says why none is
+	// watched, as an addition to what the rollout waits for.
+	unread, unwatched string
 	// before are the upstreams that the config before goes on with while they wait.
 	before served
 	// returned are those that have joined, which the config before goes on with if it still works.

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +31,6 @@ type world struct {
 	edited map[operator.Ref]bool
 	// readyAt is when one becomes Ready, failsAt when it fails after that.
 	readyAt, failsAt map[operator.Ref]time.Time
-	control          string
 }
 
 type badness int
@@ -152,7 +152,7 @@ func TestSchedules(t *testing.T) {
 					w.reconcile(ref)
 				}
 			}
-			move, p, _ := w.rollout.step(w.control)
+			move, p, _ := w.rollout.step("", "")
 			for _, ref := range move {
 				w.reconcile(ref)
 			}
@@ -189,4 +189,35 @@ func (w *world) allReady(limit int) bool {
 		}
 	}
 	return w.changed() >= limit
+}
+
+// A decision is read as it was written. One that cannot be read moves nothing and says so; one about another config is
+// none; and what cannot be watched is said beside what the rollout waits for.
+func TestDecisions(t *testing.T) {
+	t.Parallel()
+	for _, c := range []Control{{Config: "two", Paused: true, At: 7}, {Config: "two", Reverts: true, At: 7}, {Config: "two", At: 7},
+		{Config: "two", At: 7, Promoted: 3}} {
+		if read, ok := parseControl(c.String()); !ok || read != c {
+			t.Errorf("%q is read as %+v, %t", c, read, ok)
+		}
+	}
+	for _, test := range []struct {
+		reason, decision, problem string
+		moved                     int
+		why                       string
+	}{
+		{"nothing is decided", "", "", 1, ""},
+		{"an unknown verb", "two bogus 1", "", 0, `"two bogus 1" under the key of rollout.control cannot be read`},
+		{"no number of steps", "two promote 9999999999", "", 0, "cannot be read"},
+		{"another config", "one pause 1", "", 1, ""},
+		{"the ConfigMap cannot be watched", "", " (but it is forbidden)", 1, "(but it is forbidden)"},
+	} {
+		w := newWorld(1)
+		w.bad, w.config.Steps = good, []staged.Step{"1", "100%"}
+		w.start(true)
+		move, p, _ := w.rollout.step(test.decision, test.problem)
+		if len(move) != test.moved || !strings.Contains(p.Why, test.why) {
+			t.Errorf("%s: %d are moved, and it says %q", test.reason, len(move), p.Why)
+		}
+	}
 }

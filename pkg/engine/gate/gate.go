@@ -253,14 +253,14 @@ func (g *Gate) ServeRollout(
 		}
 	}
 	defer end()
-	r.Serve(live, func() string {
+	r.Serve(live, func() (decision, problem string) {
 		if !r.IsOpen() {
 			end()
-			return ""
+			return "", ""
 		}
 		if control == nil {
 			control = g.Decision(g.Pipeline.Config.Rollout.Control)
 		}
-		return control.Digest()
+		return control.Digest(), control.Problem()
 	}, show, move, back)
 }
