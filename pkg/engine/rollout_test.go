@@ -55,12 +55,27 @@ func runRollout(t *testing.T, ns, conf string) *running {
 	return r
 }
 
+// decided is where a person decides.
+const decided = ", control: {namespace: NS, configMap: confirmations, key: rollout}"
+
+// onRollout has version one of a config work, whose rollout has more keys, for t.Run.
+func onRollout(more string, test func(t *testing.T, ns, name, conf string, r *running)) func(*testing.T) {
+	return spaced(func(t *testing.T, ns, name string) {
+		conf := rolledOut(fill(widgetConfig, ns, name), name, fill(more, ns, name))
+		test(t, ns, name, conf, runRollout(t, ns, conf))
+	})
+}
+
+// inRollout is onRollout for a whole test.
+func inRollout(t *testing.T, more string, test func(t *testing.T, ns, name, conf string, r *running)) {
+	t.Helper()
+	onRollout(more, test)(t)
+}
+
 // A changed config reaches one upstream, then some, then all, with as many requests as without a rollout. Those that wait
 // are looked after by the config before; what is new or edited gets the changed one.
 func TestRollout(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
-		r := runRollout(t, ns, conf)
+	inRollout(t, "", func(t *testing.T, ns, name, conf string, r *running) {
 		r.reloadTo(inVersion(conf, "two"))
 		after(t, 10*time.Second, ns, "two", "0")
 		waitState(t, name, "RollingOut")
@@ -92,9 +107,7 @@ func TestRolloutHalts(t *testing.T) {
 		{"a rule halts it", "pause: 1m", "pause: 1m, haltWhen: ['downstreams.config.data.version == \"two\"']", "0",
 			"rollout.haltWhen[0]"},
 	} {
-		t.Run(test.reason, spaced(func(t *testing.T, ns, name string) {
-			conf := rolledOut(fill(widgetConfig, ns, name), name, "")
-			r := runRollout(t, ns, conf)
+		t.Run(test.reason, onRollout("", func(t *testing.T, ns, name, conf string, r *running) {
 			bad := inVersion(strings.Replace(conf, test.from, test.to, 1), "two")
 			if strings.HasPrefix(test.to, "'") {
 				bad = strings.Replace(conf, "data: {{ .spec.data }}", "data: {version: two, "+test.to+"}", 1)
@@ -138,9 +151,7 @@ func (r *running) rolloutName() string {
 // A process that is stopped in the middle goes on from the objects: nothing is stored elsewhere. What it has yet to reach
 // is left alone, and says so.
 func TestRolloutAfterRestart(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
-		r := runRollout(t, ns, conf)
+	inRollout(t, "", func(t *testing.T, ns, name, conf string, r *running) {
 		for range 3 { // a start rests first
 			r = r.become("start", inVersion(conf, "two"))
 			after(t, 30*time.Second, ns, "two", "")
@@ -167,9 +178,7 @@ func TestRolloutAfterRestart(t *testing.T) {
 // Another change during a rollout is the new target. What the first one has not reached stays with the config that reached
 // all.
 func TestRolloutDuringARollout(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
-		r := runRollout(t, ns, conf)
+	inRollout(t, "", func(t *testing.T, ns, name, conf string, r *running) {
 		r.reloadTo(inVersion(conf, "two"))
 		after(t, 90*time.Second, ns, "two", "012")
 		r.reloadTo(inVersion(conf, "three"))
@@ -185,9 +194,7 @@ func TestRolloutDuringARollout(t *testing.T) {
 
 // A rollout that halts gives back what it has moved, if the config wants that.
 func TestRolloutReverts(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := rolledOut(fill(widgetConfig, ns, name), name, ", onHalt: Revert")
-		r := runRollout(t, ns, conf)
+	inRollout(t, ", onHalt: Revert", func(t *testing.T, ns, name, conf string, r *running) {
 		r.reloadTo(inVersion(conf, "two"))
 		after(t, 90*time.Second, ns, "two", "012")
 		testkit.Patch(t, configMaps, ns, named(3), "somebody", `{"data":{"key":"theirs"}}`)
@@ -203,9 +210,7 @@ func TestRolloutReverts(t *testing.T) {
 
 // What a person decides: to pause, to go on, to go on whatever has failed.
 func TestRolloutControl(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := rolledOut(fill(widgetConfig, ns, name), name, ", control: {namespace: "+ns+", configMap: confirmations, key: rollout}")
-		r := runRollout(t, ns, conf)
+	inRollout(t, decided, func(t *testing.T, ns, name, conf string, r *running) {
 		bad := strings.Replace(inVersion(conf, "two"), "    # downstream", "    ready: {failed: [{rule: 'true', message: broken}]}\n    # downstream", 1)
 		r.reloadTo(bad)
 		after(t, 5*time.Minute, ns, "two", "0")
@@ -262,9 +267,7 @@ func TestRolloutAttacks(t *testing.T) {
 	failing := func(conf string) string {
 		return inVersion(strings.Replace(conf, "    # downstream", "    ready: {failed: [{rule: 'true', message: broken}]}\n    # downstream", 1), "two")
 	}
-	t.Run("standby", spaced(func(t *testing.T, ns, name string) {
-		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
-		r := runRollout(t, ns, conf)
+	t.Run("standby", onRollout("", func(t *testing.T, ns, name, conf string, r *running) {
 		elected := make(chan struct{})
 		writes := atomic.Int32{}
 		cfg := intercepted(testkit.Config(t), func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
@@ -283,9 +286,7 @@ func TestRolloutAttacks(t *testing.T) {
 		after(t, 5*time.Minute, ns, "two", "012345")
 		must.Same(t, int32(0), writes.Load(), "writes of what was a standby")
 	}))
-	t.Run("mark", spaced(func(t *testing.T, ns, name string) {
-		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
-		r := runRollout(t, ns, conf)
+	t.Run("mark", onRollout("", func(t *testing.T, ns, name, conf string, r *running) {
 		r.reloadTo(failing(conf))
 		after(t, 10*time.Second, ns, "two", "0")
 		mark := testkit.Find(t, configMaps, ns, named(0)).GetAnnotations()[name+".example.com/rollout"]
@@ -295,18 +296,14 @@ func TestRolloutAttacks(t *testing.T) {
 		r.become("start", failing(conf))
 		after(t, 10*time.Minute, ns, "two", "0")
 	}))
-	t.Run("unrelated edit", spaced(func(t *testing.T, ns, name string) {
-		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
-		r := runRollout(t, ns, conf)
+	t.Run("unrelated edit", onRollout("", func(t *testing.T, ns, name, conf string, r *running) {
 		for _, pause := range []string{"1m", "2m", "3m"} {
 			r.reloadTo(strings.Replace(failing(conf), "pause: 1m", "pause: "+pause, 1))
 			after(t, 10*time.Minute, ns, "two", "0")
 			waitState(t, name, "RolloutHalted")
 		}
 	}))
-	t.Run("edited after a revert", spaced(func(t *testing.T, ns, name string) {
-		conf := rolledOut(fill(widgetConfig, ns, name), name, ", onHalt: Revert")
-		r := runRollout(t, ns, conf)
+	t.Run("edited after a revert", onRollout(", onHalt: Revert", func(t *testing.T, ns, name, conf string, r *running) {
 		r.reloadTo(failing(conf))
 		after(t, 2*time.Minute, ns, "one", "012345")
 		testkit.Apply(t, ns, widget(named(3), `{data: {key: edited}}`))
@@ -315,9 +312,7 @@ func TestRolloutAttacks(t *testing.T) {
 		testkit.Apply(t, ns, widget("new", `{data: {key: value}}`))
 		waitData(t, ns, "new", "version", "one")
 	}))
-	t.Run("old promotion", spaced(func(t *testing.T, ns, name string) {
-		conf := rolledOut(fill(widgetConfig, ns, name), name, ", control: {namespace: "+ns+", configMap: confirmations, key: rollout}")
-		r := runRollout(t, ns, conf)
+	t.Run("old promotion", onRollout(decided, func(t *testing.T, ns, name, conf string, r *running) {
 		r.reloadTo(failing(conf))
 		after(t, time.Minute, ns, "two", "0")
 		confirmWith(t, ns, "rollout", fmt.Sprintf("%s promote %d 9", r.rolloutName(), time.Now().Unix()))
@@ -327,9 +322,7 @@ func TestRolloutAttacks(t *testing.T) {
 		r.reloadTo(failing(conf))
 		after(t, 10*time.Minute, ns, "two", "0")
 	}))
-	t.Run("paused", spaced(func(t *testing.T, ns, name string) {
-		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
-		r := runRollout(t, ns, conf)
+	t.Run("paused", onRollout("", func(t *testing.T, ns, name, conf string, r *running) {
 		pause := func(value string) {
 			for i := 1; i < guardedWidgets; i++ {
 				testkit.Patch(t, widgets, ns, named(i), "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":`+value+`}}}`)
@@ -347,12 +340,7 @@ func TestRolloutAttacks(t *testing.T) {
 // what no step has moved counts for none.
 func TestRolloutSessions(t *testing.T) {
 	t.Parallel()
-	control := func(ns string) string {
-		return ", control: {namespace: " + ns + ", configMap: confirmations, key: rollout}"
-	}
-	t.Run("the current one starts over", spaced(func(t *testing.T, ns, name string) {
-		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
-		r := runRollout(t, ns, conf)
+	t.Run("the current one starts over", onRollout("", func(t *testing.T, ns, name, conf string, r *running) {
 		r.reloadTo(inVersion(conf, "two"))
 		after(t, 10*time.Second, ns, "two", "0")
 		r.EndSessions()
@@ -372,9 +360,7 @@ func TestRolloutSessions(t *testing.T) {
 		r.reloadTo(inVersion(strings.Replace(conf, "maxChanged: 10%", "maxChanged: 100%", 1), "two"))
 		after(t, 10*time.Minute, ns, "two", "012345")
 	}))
-	t.Run("reverted, and started again", spaced(func(t *testing.T, ns, name string) {
-		conf := rolledOut(fill(widgetConfig, ns, name), name, control(ns))
-		r := runRollout(t, ns, conf)
+	t.Run("reverted, and started again", onRollout(decided, func(t *testing.T, ns, name, conf string, r *running) {
 		r.reloadTo(inVersion(conf, "two"))
 		after(t, 80*time.Second, ns, "two", "012")
 		confirmWith(t, ns, "rollout", r.rolloutName()+" revert 0")
@@ -386,9 +372,7 @@ func TestRolloutSessions(t *testing.T) {
 		after(t, 5*time.Minute, ns, "two", "012345")
 		metricIs(t, guardedWidgets, "corollary_upstreams", name)
 	}))
-	t.Run("paused while it waits", spaced(func(t *testing.T, ns, name string) {
-		conf := rolledOut(fill(widgetConfig, ns, name), name, "")
-		r := runRollout(t, ns, conf)
+	t.Run("paused while it waits", onRollout("", func(t *testing.T, ns, name, conf string, r *running) {
 		r.reloadTo(inVersion(conf, "two"))
 		after(t, 10*time.Second, ns, "two", "0")
 		testkit.Patch(t, widgets, ns, named(2), "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":"true"}}}`)
