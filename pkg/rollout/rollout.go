@@ -29,11 +29,8 @@ type Rollout struct {
 	order []operator.Ref
 	// fresh are those that were found moved, and are to be looked at once.
 	fresh []operator.Ref
-	// found is what the survey has found so far; nil after it. others is when the newest rollout of another config began,
-	// ours that of this config.
-	found        map[operator.Ref]Surveyed
-	keys         map[operator.Ref]string
-	others, ours int64
+	// survey is under way; nil after it.
+	survey *survey
 	// limit is how many upstreams may be moved by the steps that have begun.
 	limit int
 	// readySince is since when all that was moved is Ready; zero while any is not.
@@ -104,7 +101,7 @@ func (r *Rollout) Begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.members, r.order, r.fresh, r.returned, r.limit = nil, nil, nil, nil, 0
-	r.found, r.keys, r.others, r.ours = map[operator.Ref]Surveyed{}, map[operator.Ref]string{}, 0, 0
+	r.survey = &survey{config: r.name, found: map[operator.Ref]Surveyed{}, keys: map[operator.Ref]string{}}
 	r.readySince, r.control, r.before, r.reverted, r.byPerson = time.Time{}, Control{}, served{}, "", false
 }
 
@@ -115,20 +112,8 @@ func (r *Rollout) Note(ref operator.Ref, s Surveyed, order string) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.found == nil {
-		return
-	}
-	delete(r.found, ref)
-	concerns := s.Changes || s.Refuses != "" || !s.Ready
-	for _, m := range s.marks {
-		if m.Config == r.name {
-			r.ours, concerns = max(r.ours, m.Began), true
-		} else {
-			r.others = max(r.others, m.Began)
-		}
-	}
-	if concerns {
-		r.found[ref], r.keys[ref] = s, order
+	if r.survey != nil {
+		r.survey.note(ref, s, order)
 	}
 }
 
@@ -141,15 +126,16 @@ func (r *Rollout) Open(fresh bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
-	r.mark = Mark{Config: r.name, Began: r.ours}
-	if r.ours <= r.others {
-		r.mark.Began = max(now.Unix(), r.others+1)
+	v := r.survey
+	if r.survey = nil; v == nil {
+		return
 	}
+	r.mark = v.mark(now)
 	r.members = map[operator.Ref]*member{}
 	waits, inSteps := false, 0
-	for ref, s := range r.found {
-		m := &member{key: r.keys[ref], refuses: s.Refuses, said: s.Said, since: now, paused: s.Paused}
-		switch moved, own := r.movedIn(s); {
+	for ref, s := range v.found {
+		m := &member{key: v.keys[ref], refuses: s.Refuses, said: s.Said, since: now, paused: s.Paused}
+		switch moved, own := v.movedIn(s); {
 		case moved:
 			m.phase, m.own, m.said = moving, own, ""
 			r.fresh = append(r.fresh, ref)
@@ -166,7 +152,6 @@ func (r *Rollout) Open(fresh bool) {
 		}
 		r.members[ref] = m
 	}
-	r.found, r.keys, r.order = nil, nil, nil
 	if !waits {
 		r.members, r.fresh = nil, nil
 	}
@@ -181,21 +166,6 @@ func (r *Rollout) Open(fresh bool) {
 		return cmp.Or(cmp.Compare(r.members[a].key, r.members[b].key), a.Compare(b))
 	})
 	r.wake()
-}
-
-// movedIn reports whether an upstream was moved in this rollout, and by its own edit. One that the newest rollout
-// before has moved, and that is not Ready, counts, too, if the config changes nothing of it: what has failed there has
-// failed here.
-func (r *Rollout) movedIn(s Surveyed) (moved, own bool) {
-	if last := max(r.ours, r.others); !s.Ready && !s.Changes {
-		moved = slices.ContainsFunc(s.marks, func(m Mark) bool { return m.Began == last })
-	}
-	for _, m := range s.marks {
-		if m.Config == r.name && m.Began > r.others && !m.outdated {
-			moved, own = true, own || m.Own
-		}
-	}
-	return moved, own
 }
 
 func (r *Rollout) wake() {
