@@ -183,9 +183,9 @@ func (st *State) IsOwn(i int, live *drift.Live, uid types.UID) bool {
 	if uid == "" {
 		return marks.OwnsFor(d.Downstream, live, st.Upstream.GetUID(), false)
 	}
-	// One without a mark that the API server does not record as applied by us was released, perhaps by a process that could
-	// not say so in the status any more: a release takes that record, too. With an owner reference alone it is another
-	// operator's, which selected the upstream by other labels and recorded it.
+	// One without a mark that the API server does not record as applied by us was released, perhaps by a process that
+	// could not say so in the status any more: a release takes that record, too. With an owner reference alone it is
+	// another operator's, which selected the upstream by other labels and recorded it.
 	hasMark := live.Hash != "" || live.Managed && !recordedFields(st, i, uid)
 	return live.UID == uid && hasMark && marks.OwnsFor(d.Downstream, live,
 		st.Upstream.GetUID(), st.Pipeline.TrustsStatus())
