@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime/pprof"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -236,6 +237,20 @@ func TestRequestedReconcile(t *testing.T) {
 		testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
 		waitsFor(t, widgets, ns, "w", "Contested")
 		asked("2")
+	})
+}
+
+// TestReloadsAreNoContest: a config that is changed again and again, there and back, is followed at once.
+func TestReloadsAreNoContest(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := requested(ns, name, "", "")
+		r, _ := startMade(t, ns, conf)
+		for i := range 8 {
+			value := strconv.Itoa(i % 3)
+			r.reloadTo(withKey(conf, "version", value))
+			waitData(t, ns, "a", "version", value)
+		}
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
 	})
 }
 

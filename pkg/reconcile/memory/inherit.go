@@ -1,6 +1,10 @@
 package memory
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/corollary-dev/corollary/pkg/canonical"
+)
 
 // Successor is the downstream that one of the config before has become; -1 for none. Sees is true if both have the same
 // view, so that one can use what was kept for the other.
@@ -66,7 +70,10 @@ func (o *Object) inherit(from *Object, sees bool) {
 	was := from.Unusual.Get()
 	o.inheritGenerated(was)
 	o.Unusual.Set(was.Verified.UID != "", func(t *unusualObject) { t.Verified = was.Verified })
-	if o.Contest = from.Contest.clone(); !sees {
+	if o.Contest = from.Contest.clone(); o.Contest.isSet() {
+		o.Contest.Edit().cause = canonical.Sum{} // a changed config is a change by others
+	}
+	if !sees {
 		return
 	}
 	if o.read = from.read.clone(); from.baseline.isSet() {
