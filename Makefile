@@ -54,8 +54,9 @@ folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git
 server_tests = $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '^//go:build controlplane' . | \
 	xargs sed -nE 's/^func ((Test|Fuzz|Example)[A-Za-z0-9_]*).*/\1/p' | sort -u | paste -sd '|')
 
-# Tests that watch leases, clusters and processes for minutes of real time, or compile everything as a release does. test-race, chaos-clusters and chaos-shards run them.
-long_tests = TestBuiltTwiceIsEqual|TestZipped|TestLease|TestDNS|TestEtcd|TestShardFaults|TestRollingUpgrade|TestUpgradeAndBack
+# Tests that watch leases, clusters, processes and releases of the chart for minutes of real time, or compile everything as a release does.
+# test-race, chaos-clusters and chaos-shards run them.
+long_tests = TestInstall|TestBackupBeforeUpgrade|TestBuiltTwiceIsEqual|TestZipped|TestLease|TestDNS|TestEtcd|TestShardFaults|TestRollingUpgrade|TestUpgradeAndBack
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-clusters test test-long test-race edits locks-test chaos-clusters chaos-shards clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-stages bench-configs bench-shards bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
@@ -73,9 +74,10 @@ demo-clusters: build ## show two clusters of which one is active: two control pl
 	@exec bin/demo-clusters
 
 # With the race detector tests take several times as long. Those on a real API server and those that compare texts, one after the other,
-# have it only in test-race; those of pkg/engine, too, since the simulation runs the whole engine with it.
-plain   = $(shell $(GO) list $(PKG) | grep -xE '$(MODULE)/(docs|examples|internal/house|pkg/(backup|cli|convert|engine|generate))')
-racing  = $(shell $(GO) list $(PKG) | grep -vxE '$(MODULE)/(docs|examples|internal/house|pkg/(backup|cli|convert|engine|generate))')
+# have it only in test-race; those of pkg/engine, too, since the simulation runs the whole engine with it, and those of pkg/render and
+# pkg/rules, which spend the time that an evaluation may take.
+plain   = $(shell $(GO) list $(PKG) | grep -xE '$(MODULE)/(docs|examples|internal/house|pkg/(backup|cli|convert|engine|generate|render|rules))')
+racing  = $(shell $(GO) list $(PKG) | grep -vxE '$(MODULE)/(docs|examples|internal/house|pkg/(backup|cli|convert|engine|generate|render|rules))')
 
 test: controlplane tools ## vet; the tests in memory, with the race detector; those that need a real API server
 	$(GO) vet -tags controlplane,image,databases,locks $(PKG)
