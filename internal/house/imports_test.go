@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"pkg/process"},
 	{"pkg/backup/selection", "pkg/described", "pkg/release", "pkg/survey/against", "pkg/survey/explain", "pkg/survey/sqlite"},
 	{"pkg/conversions", "pkg/survey/findings"},
-	{"pkg/backup", "pkg/cases", "pkg/engine", "pkg/generate", "pkg/migrate", "pkg/scaffold", "pkg/survey", "pkg/webhook"},
+	{"pkg/backup", "pkg/cases", "pkg/engine", "pkg/generate", "pkg/graph", "pkg/migrate", "pkg/scaffold", "pkg/survey", "pkg/webhook"},
 	{"pkg/backup/contents", "pkg/engine/fence", "pkg/engine/gate", "pkg/engine/kindchecks", "pkg/engine/trailing", "pkg/engine/writeback",
 		"pkg/generate/healthchecks"},
 	{"pkg/engine/loading", "pkg/engine/metrics"},

@@ -24,6 +24,7 @@ var allowed = []struct {
 	{regexp.MustCompile(`^([a-z0-9-]+\.)+k8s\.io/v[0-9]+((alpha|beta)[0-9]+)?$`), "an API group and version of Kubernetes"},
 	{regexp.MustCompile(`^([a-z0-9-]+\.)+k8s\.io/[A-Z][A-Za-z]+$`), "an API group and kind of Kubernetes"},
 	{regexp.MustCompile(`^([a-z0-9-]+\.)*example\.(com|org|net)/`), "an example in a help text or in a message"},
+	{regexp.MustCompile(`^www\.w3\.org/2000$`), "the namespace of SVG"},
 	{regexp.MustCompile(`^json-schema\.org/draft`), "the dialect of the published JSON Schema"},
 	{regexp.MustCompile(`^operators\.coreos\.com/v1alpha1$`), "the API of the Operator Lifecycle Manager"},
 	{regexp.MustCompile(`^helm\.sh/resource-policy$`), "what Helm reads, in values of its chart"},

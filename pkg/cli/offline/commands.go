@@ -1,5 +1,5 @@
-// Package offline is the commands for those who write configs: init, render and test. None of them has a client for an
-// API server.
+// Package offline is the commands for those who write configs: init, render, test and graph. None of them has a client
+// for an API server.
 package offline
 
 import (
@@ -10,5 +10,5 @@ import (
 
 // Commands returns the commands.
 func Commands(streams command.IO) []*cobra.Command {
-	return []*cobra.Command{newInit(streams), newRender(streams), newTest(streams)}
+	return []*cobra.Command{newInit(streams), newRender(streams), newTest(streams), newGraph(streams)}
 }
