@@ -73,11 +73,11 @@ demo-clusters: build ## show two clusters of which one is active: two control pl
 	@$(GO) build -o bin/demo-clusters ./hack/clusters
 	@exec bin/demo-clusters
 
-# With the race detector tests take several times as long. Those on a real API server and those that compare texts, one after the other,
-# have it only in test-race; those of pkg/engine, too, since the simulation runs the whole engine with it, and those of pkg/render and
-# pkg/rules, which spend the time that an evaluation may take.
-plain   = $(shell $(GO) list $(PKG) | grep -xE '$(MODULE)/(docs|examples|internal/house|pkg/(backup|cli|convert|engine|generate|render|rules))')
-racing  = $(shell $(GO) list $(PKG) | grep -vxE '$(MODULE)/(docs|examples|internal/house|pkg/(backup|cli|convert|engine|generate|render|rules))')
+# With the race detector tests take several times as long, some a hundred times. These packages have it only in test-race: those that
+# compare texts, one after the other, and those that only compute. The simulation runs the whole engine with it.
+computing = docs|examples|internal/house|pkg/(backup|cli|convert|convert/generator|convert/ownership|drift|engine|generate|informers/kept|render|rules)
+plain     = $(shell $(GO) list $(PKG) | grep -xE '$(MODULE)/($(computing))')
+racing    = $(shell $(GO) list $(PKG) | grep -vxE '$(MODULE)/($(computing))')
 
 test: controlplane tools ## vet; the tests in memory, with the race detector; those that need a real API server
 	$(GO) vet -tags controlplane,image,databases,locks $(PKG)
