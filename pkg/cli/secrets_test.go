@@ -79,6 +79,7 @@ conventions:` + conventions + "status: {enabled: false}\n"
 	}
 	for _, command := range [][]string{{"plan", "-c", file}, {"plan", "-c", file, "-o", "json"}, {"get", "-c", file, "-o", "json"},
 		{"why", "-c", file, "-n", ns, "secret", "good"}, {"why", "-c", file, "-n", ns, "-o", "json", "secret", "bad"},
+		{"why", "-c", file, "-n", ns, "-o", "svg", "--file", "-", "secret", "bad"},
 		{"export", "-c", file, "--sqlite", filepath.Join(dir, "state.db")}} {
 		_, out := run(t, command...)
 		out += written(t, command)
@@ -121,6 +122,7 @@ conventions:` + conventions
 		t.Helper()
 		for _, command := range [][]string{{"plan", "-c", file}, {"plan", "-c", file, "-o", "json"}, {"get", "-c", file, "-o", "json"},
 			{"why", "-c", file, "-n", ns, "widget", "a"}, {"why", "-c", file, "-n", ns, "-o", "json", "widget", "a"},
+			{"why", "-c", file, "-n", ns, "-o", "svg", "--file", "-", "widget", "a"},
 			{"export", "-c", file, "--sqlite", filepath.Join(dir, "state.db")}} {
 			_, out := run(t, command...)
 			out += written(t, command)

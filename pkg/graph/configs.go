@@ -21,7 +21,7 @@ func OfConfigs(list []*compile.Pipeline) *Graph {
 		}
 		g.Title += p.Name
 		c := &drawing{Pipeline: p, graph: g, number: i}
-		g.Groups = append(g.Groups, Group{Title: p.Name, Nodes: c.nodes()})
+		g.Groups = append(g.Groups, Group{Title: "operator " + p.Name, Nodes: c.nodes()})
 		c.edges()
 	}
 	for i, p := range list {
@@ -173,7 +173,7 @@ func (c *drawing) chain(other *compile.Pipeline, index int) {
 }
 
 func (c *drawing) add(from, to string, relation Relation, label string) {
-	e := Edge{From: from, To: to, Relation: relation, Label: shorten(label)}
+	e := Edge{From: from, To: to, Relation: relation, Label: Shorten(label)}
 	if e.Label != label {
 		e.Hint = label
 	}

@@ -13,6 +13,9 @@ var (
 		Input:      `shape=note, style="filled", fillcolor="#fef9c3", color="#a16207"`,
 		Before:     `shape=box, style="filled,dashed", fillcolor="#fee2e2", color="#b91c1c"`,
 	}
+	toneStyles = map[Tone]string{
+		Good: `, color="#15803d"`, Waiting: `, color="#b45309"`, Bad: `, color="#b91c1c", fillcolor="#fee2e2"`,
+	}
 	edgeStyles = map[Relation]string{
 		Makes: `color="#475569"`,
 		Reads: `style=dashed, color="#a16207"`,
@@ -30,13 +33,14 @@ func (g *Graph) DOT() string {
 		"\tedge [fontname=\"Helvetica\", fontsize=9, fontcolor=\"#334155\"]\n")
 	for i, group := range g.Groups {
 		fmt.Fprintf(&out, "\tsubgraph cluster_%d {\n\t\tgraph [label=%s, labeljust=l, style=rounded, color=\"#cbd5e1\"]\n",
-			i, quoted("operator "+group.Title))
+			i, quoted(group.Title))
 		for _, n := range group.Nodes {
 			hint := n.Hint
 			if hint == "" {
 				hint = strings.Join(n.Lines, ", ")
 			}
-			fmt.Fprintf(&out, "\t\t%s [%s, label=%s, tooltip=%s]\n", n.ID, nodeStyles[n.Role], quoted(n.Lines...), quoted(hint))
+			fmt.Fprintf(&out, "\t\t%s [%s%s, label=%s, tooltip=%s]\n",
+				n.ID, nodeStyles[n.Role], toneStyles[n.Tone], quoted(n.Lines...), quoted(hint))
 		}
 		out.WriteString("\t}\n")
 	}

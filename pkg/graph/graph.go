@@ -1,17 +1,17 @@
-// Package graph draws what follows from what: the kinds, inputs and downstreams of configs. A graph is a value, made
-// from compiled configs, and written as DOT, Mermaid, SVG or HTML. Nothing is read from a cluster.
+// Package graph draws what follows from what: the kinds, inputs and downstreams of configs, or objects with their
+// states. A graph is a value, written as DOT, Mermaid, SVG or HTML. Nothing is read from a cluster.
 package graph
 
 // Graph is what a picture shows.
 type Graph struct {
 	Title string
-	// Groups are the operators, in the order of their configs.
+	// Groups are the operators, in the order of their configs, or the upstreams of a chain.
 	Groups []Group
 	// Edges lead from what comes first to what follows from it.
 	Edges []Edge
 }
 
-// Group is one operator and its nodes.
+// Group is nodes that belong together.
 type Group struct {
 	Title string
 	Nodes []Node
@@ -28,11 +28,23 @@ const (
 	Before
 )
 
-// Node is a kind in one role.
+// Tone is how an object does.
+type Tone int
+
+// The tones. Plain is of what has no state, as the kinds of configs.
+const (
+	Plain Tone = iota
+	Good
+	Waiting
+	Bad
+)
+
+// Node is a kind in one role, or an object.
 type Node struct {
 	// ID is unique in the graph, and made of letters, digits and _.
 	ID string
 	Role
+	Tone
 	// Lines are shown in the node, the name first.
 	Lines []string
 	// Hint is shown by those formats that can show more when a person points at the node; empty for nothing.
@@ -65,8 +77,8 @@ type Edge struct {
 // longest is how many characters of an expression a label shows.
 const longest = 36
 
-// shorten cuts a text to what fits beside an edge, on one line.
-func shorten(text string) string {
+// Shorten cuts a text to what fits beside an edge or into a node, on one line.
+func Shorten(text string) string {
 	runes := []rune(text)
 	for i, r := range runes {
 		if r == '\n' || r == '\t' {

@@ -61,7 +61,7 @@ func TestPicture(t *testing.T) {
 	for i := range 30 {
 		id := "n" + string(rune('a'+i%26)) + strings.Repeat("x", i/26)
 		group := &g.Groups[i%2]
-		group.Nodes = append(group.Nodes, graph.Node{ID: id, Role: graph.Role(i % 4), Lines: []string{hostile, id}, Hint: hostile})
+		group.Nodes = append(group.Nodes, graph.Node{ID: id, Role: graph.Role(i % 4), Tone: graph.Tone(i % 4), Lines: []string{hostile, id}, Hint: hostile})
 		if i > 0 {
 			g.Edges = append(g.Edges, graph.Edge{From: "na", To: id, Relation: graph.Relation(i % 4), Label: hostile, Hint: hostile})
 		}
@@ -90,10 +90,14 @@ func TestPicture(t *testing.T) {
 			texts++
 		}
 	}
-	if want := 1 + 2*30 + 2*29; texts != want { // the title, and the text and hint of each node and edge
+	if want := 2 + 2*30 + 2*29; texts != want { // two titles, and the text and hint of each node and edge
 		t.Errorf("%d texts, want %d", texts, want)
 	}
-	boxes := regexp.MustCompile(`<rect class="node [a-z]+"`).FindAll(picture, -1)
+	odd := must.Get((&graph.Graph{Title: "\x01 \xff"}).SVG(t.Context())).In(t)
+	if err := xml.Unmarshal(odd, new(struct{})); err != nil {
+		t.Errorf("what XML cannot hold is in the picture: %v", err)
+	}
+	boxes := regexp.MustCompile(`<rect class="node [a-z ]+"`).FindAll(picture, -1)
 	if len(boxes) != 30 {
 		t.Errorf("%d boxes", len(boxes))
 	}

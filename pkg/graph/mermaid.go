@@ -18,11 +18,17 @@ var (
 func (g *Graph) Mermaid() string {
 	var out strings.Builder
 	out.WriteString("flowchart LR\n")
+	toned := false
 	for i, group := range g.Groups {
-		fmt.Fprintf(&out, "  subgraph operator%d[%s]\n", i, mermaidText("operator "+group.Title))
+		fmt.Fprintf(&out, "  subgraph operator%d[%s]\n", i, mermaidText(group.Title))
 		for _, n := range group.Nodes {
 			shape := nodeShapes[n.Role]
-			fmt.Fprintf(&out, "    %s%s%s%s\n", n.ID, shape[0], mermaidText(n.Lines...), shape[1])
+			class := ""
+			if n.Tone != Plain {
+				class = ":::" + toneClass[n.Tone]
+				toned = true
+			}
+			fmt.Fprintf(&out, "    %s%s%s%s%s\n", n.ID, shape[0], mermaidText(n.Lines...), shape[1], class)
 		}
 		out.WriteString("  end\n")
 	}
@@ -32,6 +38,10 @@ func (g *Graph) Mermaid() string {
 			label = "|" + mermaidText(e.Label) + "|"
 		}
 		fmt.Fprintf(&out, "  %s %s%s %s\n", e.From, arrows[e.Relation], label, e.To)
+	}
+	if toned {
+		out.WriteString("  classDef good stroke:#15803d\n  classDef waiting stroke:#b45309\n" +
+			"  classDef bad stroke:#b91c1c,stroke-width:3px\n")
 	}
 	return out.String()
 }

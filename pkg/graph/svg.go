@@ -2,8 +2,8 @@ package graph
 
 import (
 	"context"
+	"encoding/xml"
 	"fmt"
-	"html"
 	"math"
 	"strings"
 )
@@ -25,18 +25,21 @@ text { fill: #0f172a } .detail, .label { fill: #475569 }
 .upstream { fill: #dbeafe; stroke: #1d4ed8 } .chain { stroke: #1d4ed8 } .tip.chain { fill: #1d4ed8; stroke: none }
 .input { fill: #fef9c3; stroke: #a16207 } .reads { stroke: #a16207 } .tip.reads { fill: #a16207; stroke: none }
 .before { fill: #fee2e2; stroke: #b91c1c } .after { stroke: #7c3aed } .tip.after { fill: #7c3aed; stroke: none }
+.good { stroke: #15803d } .waiting { stroke: #b45309 } .bad { fill: #fee2e2; stroke: #b91c1c; stroke-width: 2 }
 @media (prefers-color-scheme: dark) {
 text { fill: #f1f5f9 } .detail, .label { fill: #cbd5e1 }
 .page, .node { fill: #0f172a } .under { fill: #1e293b } .group { fill: #1e293b; stroke: #475569 }
 .node, .edge { stroke: #94a3b8 } .tip { fill: #94a3b8 }
 .upstream { fill: #1e3a8a; stroke: #93c5fd } .chain { stroke: #93c5fd } .tip.chain { fill: #93c5fd }
 .input { fill: #422006; stroke: #facc15 } .reads { stroke: #facc15 } .tip.reads { fill: #facc15 }
+.good { stroke: #4ade80 } .waiting { stroke: #fbbf24 } .bad { fill: #450a0a; stroke: #f87171 }
 .before { fill: #450a0a; stroke: #fca5a5 } .after { stroke: #c4b5fd } .tip.after { fill: #c4b5fd }
 }
 `
 
 var (
 	roleClass     = map[Role]string{Upstream: "upstream", Downstream: "downstream", Input: "input", Before: "before"}
+	toneClass     = map[Tone]string{Good: "good", Waiting: "waiting", Bad: "bad"}
 	relationClass = map[Relation]string{Makes: "makes", Reads: "reads", After: "after", Chain: "chain"}
 )
 
@@ -50,7 +53,7 @@ func (g *Graph) SVG(ctx context.Context) ([]byte, error) {
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" role="img" width="%.0f" height="%.0f" viewBox="0 0 %[1]g %[2]g">`,
 		math.Ceil(l.Width), math.Ceil(l.Height))
 	fmt.Fprintf(&out, "\n<title>%s</title>\n<desc>%s</desc>\n<style>%s</style>\n",
-		html.EscapeString(g.Title), html.EscapeString(g.words()), style)
+		escaped(g.Title), escaped(g.words()), style)
 	out.WriteString("<defs>")
 	for _, class := range []string{"makes", "reads", "after", "chain"} {
 		fmt.Fprintf(&out, `<marker id="%s" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" `+
@@ -65,7 +68,7 @@ func (g *Graph) SVG(ctx context.Context) ([]byte, error) {
 		at += len(boxes)
 		around := boxes[len(group.Nodes)]
 		writeRect(&out, "group", around, 8)
-		writeText(&out, "detail", around.X-around.Width/2+8, around.Y-around.Height/2+15, "operator "+group.Title)
+		writeText(&out, "detail", around.X-around.Width/2+8, around.Y-around.Height/2+15, group.Title)
 		for k, n := range group.Nodes {
 			writeNode(&nodes, n, boxes[k])
 		}
@@ -101,9 +104,9 @@ func (g *Graph) words() string {
 func writeNode(out *strings.Builder, n Node, b box) {
 	out.WriteString("<g>")
 	if n.Hint != "" {
-		fmt.Fprintf(out, "<title>%s</title>", html.EscapeString(n.Hint))
+		fmt.Fprintf(out, "<title>%s</title>", escaped(n.Hint))
 	}
-	writeRect(out, "node "+roleClass[n.Role], b, 5)
+	writeRect(out, strings.TrimRight("node "+roleClass[n.Role]+" "+toneClass[n.Tone], " "), b, 5)
 	class := "name"
 	for i, text := range n.Lines {
 		writeText(out, class, b.X-b.Width/2+12, b.Y-b.Height/2+17+lineHeight*float64(i), text)
@@ -115,7 +118,7 @@ func writeNode(out *strings.Builder, n Node, b box) {
 func writeEdge(out *strings.Builder, e Edge, at line) {
 	out.WriteString("<g>")
 	if e.Hint != "" {
-		fmt.Fprintf(out, "<title>%s</title>", html.EscapeString(e.Hint))
+		fmt.Fprintf(out, "<title>%s</title>", escaped(e.Hint))
 	}
 	fmt.Fprintf(out, `<path class="edge %s" marker-end="url(#%[1]s)" d="%[2]s"/>`, relationClass[e.Relation], curve(at.Points))
 	if e.Label != "" {
@@ -123,6 +126,13 @@ func writeEdge(out *strings.Builder, e Edge, at line) {
 		writeText(out, "label", at.X-at.Width/2+4, at.Y+3.5, e.Label)
 	}
 	out.WriteString("</g>\n")
+}
+
+// escaped is a text in XML. What XML cannot hold is replaced.
+func escaped(text string) string {
+	var out strings.Builder
+	_ = xml.EscapeText(&out, []byte(text)) // a Builder takes everything
+	return out.String()
 }
 
 // curve is a path through points that is round at those in the middle.
@@ -148,7 +158,7 @@ func writeRect(out *strings.Builder, class string, b box, radius float64) {
 }
 
 func writeText(out *strings.Builder, class string, x, y float64, text string) {
-	fmt.Fprintf(out, `<text class="%s" x="%.1f" y="%.1f">%s</text>`, class, x, y, html.EscapeString(text))
+	fmt.Fprintf(out, `<text class="%s" x="%.1f" y="%.1f">%s</text>`, class, x, y, escaped(text))
 }
 
 // HTML is a page of its own with the picture. It has no script, and loads nothing.
@@ -157,7 +167,7 @@ func (g *Graph) HTML(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	title := html.EscapeString(g.Title)
+	title := escaped(g.Title)
 	return []byte("<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n" +
 		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n" +
 		"<title>" + title + "</title>\n<style>\n:root { color-scheme: light dark }\n" +

@@ -19,13 +19,13 @@ import (
 
 type whyOptions struct {
 	surveyFlags
-	output  command.Choice
+	drawing command.Drawing
 	color   command.Color
 	running runningFlags
 }
 
 func newWhy(streams command.IO) *cobra.Command {
-	o := &whyOptions{surveyFlags: surveyFlags{streams: streams}, output: command.Choice{Words: []string{"text", "json"}}}
+	o := &whyOptions{surveyFlags: surveyFlags{streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "why -c CONFIG KIND NAME",
 		Short: "Explain the state of one object, up and down its chain",
@@ -45,13 +45,17 @@ it is in the database, or as "corollary get" shows it.`,
   # Of any object in the cluster
   corollary why -c configs/ configmap/settings -n team-a
 
+  # A picture of an object with all that it follows from and that follows from it
+  corollary why -c configs/ appoperator web -o svg
+
   # For a script: the states of all downstreams
   corollary why -c app.yaml appoperator web -o json | jq '.upstreams[].downstreams[].state'`,
 		Args: command.KindAndName,
 		RunE: command.RunUntilSignal(o.run),
 	}
 	o.bind(cmd, "Namespace of the object; by default the kubeconfig's")
-	command.BindChoice(cmd, &o.output, "output", "o", "Output format: text, or json (documented in docs/cli.md)")
+	o.drawing.Bind(cmd, "Output format: text, json (documented in docs/cli.md), or a picture of the chain: svg, html,"+
+		" mermaid, dot", command.Text, command.JSON)
 	o.color.Bind(cmd)
 	o.running.bind(cmd)
 	return cmd
@@ -94,14 +98,16 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 	if err == nil {
 		err = o.remark(ctx, cfg, files, found)
 	}
-	if o.output.Value != "json" {
+	switch {
+	case o.drawing.Value == command.Text:
 		printExplanation(o.streams.Out, o.color.Painter(o.streams), found)
 		return err
-	}
-	if err != nil {
+	case err != nil:
 		return err
+	case o.drawing.Value == command.JSON:
+		return printExplanationJSON(o.streams.Out, found)
 	}
-	return printExplanationJSON(o.streams.Out, found)
+	return o.drawing.Draw(ctx, o.streams.Out, graphOf(found))
 }
 
 // remark adds what is not about one upstream.

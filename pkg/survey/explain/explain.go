@@ -53,6 +53,8 @@ type Downstream struct {
 	findings.Item
 	// Asked: it is the object in question.
 	Asked bool
+	// Ready: it is as it was applied, and nothing keeps it from being ready.
+	Ready bool
 	Notes []string
 	// Fields says what the differences are; empty if they do not matter here.
 	Fields string

@@ -141,6 +141,7 @@ func (e *explanation) downstream(ctx context.Context, p *compile.Pipeline, f *pr
 	brief bool) (out Downstream) {
 	out.Item = findings.ItemOf(p, f, c)
 	out.Asked = out.Object.Kind.GroupKind() == e.object.Kind.GroupKind() && out.Object.At == e.object.At
+	out.Ready = isReady(p, f, c)
 	if brief && !out.Asked { // a link of the chain that is not the one in question
 		return out
 	}
@@ -169,6 +170,11 @@ func (e *explanation) downstream(ctx context.Context, p *compile.Pipeline, f *pr
 		out.Fields = nextWrite(c)
 	}
 	return out
+}
+
+func isReady(p *compile.Pipeline, f *preview.Finding, c preview.Change) bool {
+	return c.State == operator.StateInSync && c.Live != nil && c.Live.Status == kstatus.CurrentStatus &&
+		len(findings.UnmetRules(p, f, c)) == 0
 }
 
 // nextWrite says what the fields below it are.
