@@ -204,3 +204,39 @@ func TestGeneratedAfterAnotherKind(t *testing.T) {
 		}))
 	}
 }
+
+// TestItemsReplacedByUnlikeOnes: whether an item without a name was edited or replaced nobody can tell. The Secret that
+// may have the last value is kept, and is nobody's. An item with a name, or that is a text, is replaced: its Secret goes.
+func TestItemsReplacedByUnlikeOnes(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason, items, name string
+		kept                bool
+	}{
+		{"fields without a name", "self.spec.workers.map(w, {'user': w.name, 'role': w.value})", "item.user", true},
+		{"texts", "self.spec.workers.map(w, w.name)", "item", false},
+		{"names", "self.spec.workers", "item.name", false},
+	} {
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
+			conf := strings.NewReplacer("items: self.spec.workers", `items: "`+row.items+`"`, "item.name", row.name, "item.value", row.name,
+				"when: item.?enabled.orValue(true)", "", "events: None", "events: Warnings").Replace(poolOfSecrets(ns, name))
+			start(t, testkit.Config(t), conf).ready()
+			testkit.Apply(t, ns, pool("a", "one=x", "two=y"))
+			one, two := secretText(t, ns, "a-one", "password", anyText), secretText(t, ns, "a-two", "password", anyText)
+			testkit.Apply(t, ns, pool("a", "three=x", "four=y"))
+			secretText(t, ns, "a-three", "password", not(one))
+			secretText(t, ns, "a-four", "password", not(two))
+			if !row.kept {
+				waitGone(t, secretKind, ns, "a-one")
+				waitGone(t, secretKind, ns, "a-two")
+				return
+			}
+			waitEvent(t, ns, "a", "NewRandomValue", "cannot be told")
+			<-time.After(time.Minute)
+			secretText(t, ns, "a-one", "password", is(one))
+			if left := testkit.List(t, secretKind, ns, selector(name)); len(left) != 2 {
+				t.Errorf("%d Secrets are ours", len(left))
+			}
+		}))
+	}
+}

@@ -77,7 +77,7 @@ func isNameless(s *operator.Settings, own operator.Owned) bool {
 func keepsValues(
 	s *operator.Settings, in operator.Input, own operator.Owned, current operator.Outcome, outcomes []operator.Outcome,
 ) string {
-	if of := mayHaveLost(s, own, outcomes); of != "" {
+	if of := mayHaveLost(s, in, own, outcomes); of != "" {
 		return "it may have the last value of " + of
 	}
 	if !inPlace(current) {
@@ -90,13 +90,15 @@ func keepsValues(
 }
 
 // mayHaveLost names the object that is about to get new values though an object at no target may have the last ones;
-// empty if there is none.
-func mayHaveLost(s *operator.Settings, own operator.Owned, outcomes []operator.Outcome) string {
-	if own.Certain || own.Live.Deleting {
+// empty if there is none. One that is certainly of its downstream may have them if no item is known as its own, and
+// the other object's may be its item after an edit.
+func mayHaveLost(s *operator.Settings, in operator.Input, own operator.Owned, outcomes []operator.Outcome) string {
+	if own.Live.Deleting || own.Certain && wantedFor(in, own.Downstream, own.Live) != operator.NoIndex {
 		return ""
 	}
 	for _, o := range outcomes {
-		if o.Action != operator.ActionNone && o.LostValues != "" && slices.Contains(homesOf(s, own), o.Downstream) {
+		if o.Action != operator.ActionNone && o.LostValues != "" && slices.Contains(homesOf(s, own), o.Downstream) &&
+			(!own.Certain || in.Desired.Objects[o.Object].UnnamedItem) {
 			return s.Downstreams[o.Downstream].Config.Kind + " " + o.Target.String()
 		}
 	}

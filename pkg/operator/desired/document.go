@@ -83,6 +83,7 @@ func (r *Renderer) rendered(
 	}
 	w.Hash = generated.HashOf(d.Downstream, d.HashPrefix+canonical.Hash(r.Algorithm,
 		fieldpath.Without(doc, d.View.Initial)), in.item)
+	w.UnnamedItem = d.HasGenerated() && generated.IsUnnamed(in.item)
 	w.Reference = marks.ReferenceLegal(r.Settings, d.Downstream, upstream.GetNamespace(), w.Target)
 	marks.Put(r.Settings, doc, upstream, w)
 	w.Document, w.Secret = doc, generated.SecretKeys(d.Downstream, doc)

@@ -38,6 +38,18 @@ func identityOf(item any) string {
 	return string(text)
 }
 
+// IsUnnamed reports whether an item of forEach has fields and neither a name nor a key: whoever edits it makes it
+// another one. A text or a number is its own name.
+func IsUnnamed(item any) bool {
+	m, ok := item.(map[string]any)
+	if !ok {
+		return false
+	}
+	_, hasName := m["name"].(string)
+	_, hasKey := m["key"].(string)
+	return !hasName && !hasKey
+}
+
 // shortened leaves room for the item in a label.
 func shortened(hash string) string { return hash[:min(len(hash), 63-2*(1+digestLength))] }
 
