@@ -32,7 +32,7 @@ type DesiredObject struct {
 	Several bool
 	// ItemsUnknown is true for the one object of a downstream whose items are not known.
 	ItemsUnknown bool
-	// UnnamedItem: its item has no name, so that it cannot be told from an edited one, and the downstream has random values.
+	// UnnamedItem: its item has no name, so that it may be another one that was edited; only with random values.
 	UnnamedItem bool
 	// Wanted is false if `when` says so.
 	Wanted bool
