@@ -89,7 +89,7 @@ func (g *Graph) place(ctx context.Context) (*layout, error) {
 		for _, n := range group.Nodes {
 			b := box{ID: n.ID, Group: name, Height: lineHeight*float64(len(n.Lines)) + 12}
 			for _, text := range n.Lines {
-				b.Width = max(b.Width, widthOf(text, 6.6)+24)
+				b.Width = max(b.Width, widthOf(text, 7)+24)
 			}
 			want.Nodes = append(want.Nodes, b)
 		}
