@@ -77,7 +77,7 @@ conventions:` + conventions + "status: {enabled: false}\n"
 		testkit.Apply(t, ns, "{apiVersion: v1, kind: Secret, metadata: {name: "+upstream+", labels: {copy: "+label+", "+label+": x}, "+
 			"annotations: {note: '"+map[string]string{"good": `"` + annotation + `"`, "bad": "[" + annotation}[upstream]+"', "+annotation+": x}}, data: {a: "+data+"}}")
 	}
-	for _, command := range [][]string{{"plan", "-c", file}, {"plan", "-c", file, "-o", "json"}, {"get", "-c", file, "-o", "json"},
+	for _, command := range [][]string{{"plan", "-c", file}, {"plan", "-c", file, "-o", "json"}, {"plan", "-c", file, "-o", "markdown"}, {"get", "-c", file, "-o", "json"},
 		{"why", "-c", file, "-n", ns, "secret", "good"}, {"why", "-c", file, "-n", ns, "-o", "json", "secret", "bad"},
 		{"why", "-c", file, "-n", ns, "-o", "svg", "--file", "-", "secret", "bad"},
 		{"export", "-c", file, "--sqlite", filepath.Join(dir, "state.db")}} {
@@ -120,7 +120,7 @@ conventions:` + conventions
 	random := regexp.MustCompile(`\b(?:[A-Za-z0-9]{32}|[A-Za-z0-9+/]{43}=)`) // the text, and its base64
 	tellsNothing := func(value string) {
 		t.Helper()
-		for _, command := range [][]string{{"plan", "-c", file}, {"plan", "-c", file, "-o", "json"}, {"get", "-c", file, "-o", "json"},
+		for _, command := range [][]string{{"plan", "-c", file}, {"plan", "-c", file, "-o", "json"}, {"plan", "-c", file, "-o", "markdown"}, {"get", "-c", file, "-o", "json"},
 			{"why", "-c", file, "-n", ns, "widget", "a"}, {"why", "-c", file, "-n", ns, "-o", "json", "widget", "a"},
 			{"why", "-c", file, "-n", ns, "-o", "svg", "--file", "-", "widget", "a"},
 			{"export", "-c", file, "--sqlite", filepath.Join(dir, "state.db")}} {

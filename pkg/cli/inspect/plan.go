@@ -19,8 +19,12 @@ type planOptions struct {
 	noDiff  bool
 }
 
+// markdown is the format of a plan in a comment.
+const markdown = "markdown"
+
 func newPlan(streams command.IO) *cobra.Command {
-	o := &planOptions{surveyFlags: surveyFlags{streams: streams}, output: command.Choice{Words: []string{"text", "json"}}}
+	o := &planOptions{surveyFlags: surveyFlags{streams: streams},
+		output: command.Choice{Words: []string{command.Text, command.JSON, markdown}}}
 	cmd := &cobra.Command{
 		Use:   "plan -c CONFIG",
 		Short: "Show what run would do in a cluster",
@@ -53,6 +57,9 @@ template reads a Secret.`,
   # The plan as lines of "ACTION KIND NAMESPACE/NAME"
   corollary plan -c app.yaml -o json | jq -r '.items[] | "\(.action) \(.kind) \(.namespace)/\(.name)"'
 
+  # For a comment on a pull request
+  corollary plan -c app.yaml --against old.yaml -o markdown > plan.md
+
   # With the rights that the operator itself has
   corollary plan -c app.yaml --as system:serviceaccount:corollary:corollary`,
 		Args: command.NoArguments("configs are named with -c"),
@@ -62,7 +69,8 @@ template reads a Secret.`,
 	flags := cmd.Flags()
 	command.BindFiles(cmd, &o.against.Files, "against", "",
 		"The current config: show what changing from it to -c would do; a file or directory, may be repeated", "yaml", "yml")
-	command.BindChoice(cmd, &o.output, "output", "o", "Output format: text, or json (documented in docs/cli.md)")
+	command.BindChoice(cmd, &o.output, "output", "o",
+		"Output format: text, json (documented in docs/cli.md), or markdown (for a comment on a pull request)")
 	flags.BoolVar(&o.noDiff, "no-diff", false, "Do not print fields: one line for each object")
 	o.color.Bind(cmd)
 	return cmd

@@ -57,7 +57,7 @@ func (p *planning) pair(ctx context.Context, s *survey.Surveyor, files [2]*load.
 	from, to := surveys[0], surveys[1]
 	if from != nil && to != nil {
 		for _, why := range from.ReplacementProblems(to.Pipeline().Config) {
-			p.line.note("operator %s: %s; run refuses to reload it until then", to.Pipeline().Name, why)
+			p.note("operator %s: %s; run refuses to reload it until then", to.Pipeline().Name, why)
 		}
 	}
 	return against.Compare(ctx, from, to, p.visit, p.add)

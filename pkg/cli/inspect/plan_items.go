@@ -16,6 +16,8 @@ type planning struct {
 	line    *progressLine
 	printer planPrinter
 	counts  map[string]int
+	// note is where notes on operators go.
+	note noteFunc
 }
 
 // planPrinter writes items in their order. stop ends an incomplete plan, after an error.
@@ -27,9 +29,14 @@ type planPrinter interface {
 
 func newPlanning(o *planOptions, line *progressLine) *planning {
 	p := &planning{options: o, line: line, counts: map[string]int{}}
-	if o.output.Value == "json" {
+	p.note = line.note
+	switch o.output.Value {
+	case command.JSON:
 		p.printer = &planJSON{jsonList{w: o.streams.Out}}
-	} else {
+	case markdown:
+		m := &planMarkdown{w: o.streams.Out, noDiff: o.noDiff}
+		p.printer, p.note = m, m.note
+	default:
 		p.printer = &planText{w: o.streams.Out, painter: o.color.Painter(o.streams), noDiff: o.noDiff}
 	}
 	return p
@@ -60,16 +67,16 @@ func (p *planning) visit(
 		return err
 	}
 	if text := steps.StepsText(steps.End()); text != "" {
-		p.line.note("operator %s: run rolls this out in steps: %s", v.Pipeline().Name, text)
+		p.note("operator %s: run rolls this out in steps: %s", v.Pipeline().Name, text)
 	}
 	if held == nil {
 		return nil
 	}
 	if held.Confirmed {
-		p.line.note("operator %s: %s: that is confirmed, with the digest %s, so run does it",
+		p.note("operator %s: %s: that is confirmed, with the digest %s, so run does it",
 			v.Pipeline().Name, held.Text, held.Digest)
 	} else {
-		p.line.note("operator %s: %s: run waits until that is confirmed, with the digest %s",
+		p.note("operator %s: %s: run waits until that is confirmed, with the digest %s",
 			v.Pipeline().Name, held.Text, held.Digest)
 	}
 	return nil

@@ -151,19 +151,28 @@ func (t *planText) end(counts map[string]int) error {
 	if err := t.stop(); err != nil {
 		return err
 	}
+	_, err := fmt.Fprintln(t.w, t.painter.Paint(command.Bold, "Plan:")+" "+countsText(counts))
+	if err != nil {
+		return fmt.Errorf("writing the plan: %w", err)
+	}
+	return nil
+}
+
+// countsText says how many objects are changed in which way.
+func countsText(counts map[string]int) string {
 	var parts []string
-	for _, c := range []struct{ action, text string }{
-		{string(preview.Create), "to create"}, {string(preview.Update), "to update"},
-		{string(preview.Repair), "to repair"},
-		{string(preview.Recreate), "to recreate"}, {string(preview.Delete), "to delete"},
-		{string(preview.Release), "to release"}, {findings.ActionFinalizer, "whose finalizer changes"},
-		{string(preview.Refuse), "that the API server would refuse"},
-		{string(preview.Conflict), "in conflict with objects of others"}, {string(preview.Wait), "waiting"},
-		{string(preview.Leave), "left alone"},
-		{findings.ActionLeftover, "left over"},
+	for _, c := range []struct {
+		action preview.Action
+		text   string
+	}{
+		{preview.Create, "to create"}, {preview.Update, "to update"}, {preview.Repair, "to repair"},
+		{preview.Recreate, "to recreate"}, {preview.Delete, "to delete"}, {preview.Release, "to release"},
+		{findings.ActionFinalizer, "whose finalizer changes"}, {preview.Refuse, "that the API server would refuse"},
+		{preview.Conflict, "in conflict with objects of others"}, {preview.Wait, "waiting"},
+		{preview.Leave, "left alone"}, {findings.ActionLeftover, "left over"},
 	} {
-		n := counts[c.action]
-		if c.action == string(preview.Delete) {
+		n := counts[string(c.action)]
+		if c.action == preview.Delete {
 			n += counts[string(preview.Supersede)] // their lines say why
 		}
 		if n > 0 {
@@ -173,9 +182,5 @@ func (t *planText) end(counts map[string]int) error {
 	if n := counts[string(preview.None)]; n > 0 || len(parts) == 0 {
 		parts = append(parts, fmt.Sprintf("%d unchanged", n))
 	}
-	_, err := fmt.Fprintln(t.w, t.painter.Paint(command.Bold, "Plan:")+" "+strings.Join(parts, ", "))
-	if err != nil {
-		return fmt.Errorf("writing the plan: %w", err)
-	}
-	return nil
+	return strings.Join(parts, ", ")
 }
