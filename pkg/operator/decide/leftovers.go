@@ -93,12 +93,15 @@ func keepsValues(
 // empty if there is none. One that is certainly of its downstream may have them if no item is known as its own, and
 // the other object's may be its item after an edit.
 func mayHaveLost(s *operator.Settings, in operator.Input, own operator.Owned, outcomes []operator.Outcome) string {
-	if own.Live.Deleting || own.Certain && wantedFor(in, own.Downstream, own.Live) != operator.NoIndex {
+	if own.Live.Deleting {
 		return ""
 	}
 	for _, o := range outcomes {
-		if o.Action != operator.ActionNone && o.LostValues != "" && slices.Contains(homesOf(s, own), o.Downstream) &&
-			(!own.Certain || in.Desired.Objects[o.Object].UnnamedItem) {
+		if o.Action == operator.ActionNone || o.LostValues == "" || !slices.Contains(homesOf(s, own), o.Downstream) {
+			continue
+		}
+		isEdited := in.Desired.Objects[o.Object].UnnamedItem && wantedFor(in, own.Downstream, own.Live) == operator.NoIndex
+		if !own.Certain || isEdited {
 			return s.Downstreams[o.Downstream].Config.Kind + " " + o.Target.String()
 		}
 	}

@@ -28,26 +28,29 @@ func HashOf(d *operator.Downstream, hash string, item any) string {
 // identityOf is what distinguishes an item from others and stays when it is edited: its name, as in lists of
 // Kubernetes, its key if the items are those of a map, or all of it.
 func identityOf(item any) string {
+	if name := nameOf(item); name != "" {
+		return name
+	}
+	text, _ := json.Marshal(item) // values of CEL always are JSON
+	return string(text)
+}
+
+// nameOf is the name or key of an item, with which of them it is; empty if it has none.
+func nameOf(item any) string {
 	m, _ := item.(map[string]any)
 	for _, key := range []string{"name", "key"} {
 		if name, ok := m[key].(string); ok {
 			return key + "=" + name
 		}
 	}
-	text, _ := json.Marshal(item) // values of CEL always are JSON
-	return string(text)
+	return ""
 }
 
 // IsUnnamed reports whether an item of forEach has fields and neither a name nor a key: whoever edits it makes it
 // another one. A text or a number is its own name.
 func IsUnnamed(item any) bool {
-	m, ok := item.(map[string]any)
-	if !ok {
-		return false
-	}
-	_, hasName := m["name"].(string)
-	_, hasKey := m["key"].(string)
-	return !hasName && !hasKey
+	_, hasFields := item.(map[string]any)
+	return hasFields && nameOf(item) == ""
 }
 
 // shortened leaves room for the item in a label.
