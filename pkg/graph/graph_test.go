@@ -47,6 +47,14 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// TestTooManyForAPicture: what nobody could look at takes no time.
+func TestTooManyForAPicture(t *testing.T) {
+	g := &graph.Graph{Groups: []graph.Group{{Nodes: make([]graph.Node, 1001)}}}
+	if _, err := g.SVG(t.Context()); err == nil || !strings.Contains(err.Error(), "1001 objects are too many for a picture") {
+		t.Error(err)
+	}
+}
+
 // TestPictureOfThePage is the one in docs/cli.md.
 func TestPictureOfThePage(t *testing.T) {
 	g := graphOf(t, "../../examples/configs/network-stack/operator.yaml")

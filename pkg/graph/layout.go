@@ -22,7 +22,7 @@ const clone = `var structuredClone = function(v) { return JSON.parse(JSON.string
 // arrange returns what dagre makes of a graph, which is the same for the same graph.
 const arrange = `(function(text) {
 	const want = JSON.parse(text), g = new dagre.graphlib.Graph({compound: true, multigraph: true});
-	g.setGraph({rankdir: "LR", nodesep: 18, edgesep: 12, ranksep: 46, marginx: 12, marginy: 12});
+	g.setGraph({rankdir: "LR", ranker: "tight-tree", nodesep: 18, edgesep: 12, ranksep: 46, marginx: 12, marginy: 12});
 	for (const n of want.nodes) {
 		g.setNode(n.id, n);
 		if (n.group) g.setParent(n.id, n.group);
@@ -81,8 +81,19 @@ func widthOf(text string, letter float64) float64 {
 	return width
 }
 
+// maxNodes is how many nodes a picture has at most, which takes seconds; the time grows with the square.
+const maxNodes = 1000
+
 // place arranges the graph. ctx ends it.
 func (g *Graph) place(ctx context.Context) (*layout, error) {
+	count := 0
+	for _, group := range g.Groups {
+		count += len(group.Nodes)
+	}
+	if count > maxNodes {
+		return nil, fmt.Errorf("%d objects are too many for a picture, of which it can show %d: write them with -o dot or -o mermaid",
+			count, maxNodes)
+	}
 	want := layout{Nodes: []box{}, Edges: []line{}}
 	for i, group := range g.Groups {
 		name := fmt.Sprintf("group%d", i)

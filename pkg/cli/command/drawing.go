@@ -34,6 +34,14 @@ func (d *Drawing) Bind(cmd *cobra.Command, usage string, formats ...string) {
 		"File for the picture, or - for standard output (default graph.svg or graph.html; mermaid and dot are printed)")
 }
 
+// Check refuses a file for what is not a drawing.
+func (d *Drawing) Check() error {
+	if d.file != "" && !slices.Contains([]string{svg, page, mermaid, dot}, d.Value) {
+		return Usagef("--file is for pictures: add -o svg, or leave it out")
+	}
+	return nil
+}
+
 // Draw writes a graph in the format of -o, into its file, whose name it prints, or to w.
 func (d *Drawing) Draw(ctx context.Context, w io.Writer, g *graph.Graph) error {
 	text, err := d.text(ctx, g)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -66,7 +67,7 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.running.Check(); err != nil {
+	if err := errors.Join(o.running.Check(), o.drawing.Check()); err != nil {
 		return err
 	}
 	files, cfg, err := o.load()
@@ -107,7 +108,12 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 	case o.drawing.Value == command.JSON:
 		return printExplanationJSON(o.streams.Out, found)
 	}
-	return o.drawing.Draw(ctx, o.streams.Out, graphOf(found))
+	drawn, remarks := graphOf(found)
+	if len(drawn.Groups) == 0 {
+		return fmt.Errorf("there is nothing to draw: %s", strings.Join(remarks, "; "))
+	}
+	command.WriteNotes(o.streams, remarks)
+	return o.drawing.Draw(ctx, o.streams.Out, drawn)
 }
 
 // remark adds what is not about one upstream.

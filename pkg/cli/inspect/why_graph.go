@@ -13,13 +13,14 @@ import (
 )
 
 // graphOf draws an explanation: each upstream with its downstreams, and a downstream that is itself an upstream beside
-// what follows from it.
-func graphOf(e *explain.Explanation) *graph.Graph {
-	g := &graph.Graph{Title: e.Object.String()}
+// what follows from it. remarks are about no upstream, and not drawn.
+func graphOf(e *explain.Explanation) (g *graph.Graph, remarks []string) {
+	g = &graph.Graph{Title: e.Object.String()}
 	made := map[string]string{} // the nodes of downstreams, by their objects
 	for i, part := range e.Parts {
 		up := part.Upstream
 		if up == nil {
+			remarks = append(remarks, part.Remark)
 			continue
 		}
 		top := fmt.Sprintf("upstream%d", i)
@@ -40,7 +41,7 @@ func graphOf(e *explain.Explanation) *graph.Graph {
 		}
 		g.Groups = append(g.Groups, group)
 	}
-	return g
+	return g, remarks
 }
 
 func keyOf(o findings.Object) string { return o.Kind.GroupKind().String() + " " + o.At.String() }
