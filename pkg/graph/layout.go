@@ -91,7 +91,8 @@ func (g *Graph) place(ctx context.Context) (*layout, error) {
 		count += len(group.Nodes)
 	}
 	if count > maxNodes {
-		return nil, fmt.Errorf("%d objects are too many for a picture, of which it can show %d: write them with -o dot or -o mermaid",
+		return nil, fmt.Errorf(
+			"%d objects are too many for a picture, of which it can show %d: write them with -o dot or -o mermaid",
 			count, maxNodes)
 	}
 	want := layout{Nodes: []box{}, Edges: []line{}}

@@ -30,20 +30,22 @@ type planSection struct {
 	more   int
 }
 
-// planGroup is objects of one downstream that change alike.
+// planGroup is objects of one downstream that change alike, for one reason.
 type planGroup struct {
-	first   findings.Item
-	objects []string
-	count   int
-	diff    string
+	sign, operator, downstream, kind string
+	why, diff                        string
+	objects                          []string
+	count                            int
 }
 
 const (
 	// commentSize is how many bytes a comment may have: GitHub takes 65,536 characters.
 	commentSize = 65_000
-	// shownInGroup is how many objects of a group are named, and longestDiff how long its differences may be.
+	// shownInGroup is how many objects of a group are named.
 	shownInGroup = 20
-	longestDiff  = 8_000
+	// longestDiff and longestText are how long differences, and a text on one line, may be.
+	longestDiff = 8_000
+	longestText = 1_000
 )
 
 // byDanger are the actions, what may lose most first.
@@ -57,7 +59,7 @@ func (m *planMarkdown) note(format string, args ...any) {
 
 func (m *planMarkdown) item(item findings.Item) error {
 	if item.Risk != "" && len(m.risks) <= shownInGroup {
-		m.risks = append(m.risks, fmt.Sprintf("%s %s: %s", item.Upstream, item.Object, item.Risk))
+		m.risks = append(m.risks, cut(fmt.Sprintf("%s %s: %s", item.Upstream, item.Object, item.Risk), longestText))
 	}
 	action := item.Action
 	if action == string(preview.Supersede) {
@@ -83,29 +85,37 @@ func (m *planMarkdown) diffOf(item findings.Item) string {
 	printDiffs(&text, command.Painter{}, "", item.Shown())
 	diff := text.String()
 	if len(diff) > longestDiff {
-		diff = strings.ToValidUTF8(diff[:longestDiff], "") + "\n… (-o json has all of it)\n"
+		diff = cut(diff, longestDiff) + "\n… (-o json has all of it)\n"
 	}
 	diff = strings.ReplaceAll("\n"+diff, "\n~ ", "\n! ") // the sign of a change in the highlighting of diffs
 	return diff[1:]
 }
 
 func (s *planSection) add(item findings.Item, diff string) {
-	key := strings.Join([]string{item.Operator, item.Downstream, item.Object.Kind.Kind, item.State, diff}, "\x00")
+	object, why := item.Object.String(), whyOf(item)
+	if item.Object.At.Name == "" {
+		object = "of " + item.Upstream.String()
+	} else if rest, ok := strings.CutPrefix(why, item.Object.At.String()+" "); ok {
+		why = "it " + rest // else no two reasons are the same
+	}
+	if item.Note != "" {
+		why += " (" + item.Note + ")"
+	}
+	why = cut(why, longestText)
+	key := strings.Join([]string{item.Operator, item.Downstream, item.Object.Kind.Kind, why, diff}, "\x00")
 	g := s.groups[key]
 	if g == nil {
 		if s.size > commentSize {
 			s.more++
 			return
 		}
-		g = &planGroup{first: item, diff: diff}
+		mark := signs[item.Action]
+		g = &planGroup{sign: mark.sign + " " + mark.word, operator: item.Operator, downstream: item.Downstream,
+			kind: item.Object.Kind.Kind, why: why, diff: diff}
 		s.groups[key], s.order = g, append(s.order, g)
-		s.size += len(diff)
+		s.size += len(why) + len(diff)
 	}
 	if g.count++; len(g.objects) < shownInGroup {
-		object := item.Object.String()
-		if item.Object.At.Name == "" {
-			object = "of " + item.Upstream.String()
-		}
 		g.objects = append(g.objects, object)
 		s.size += len(object)
 	}
@@ -156,17 +166,16 @@ func (m *planMarkdown) end(counts map[string]int) error {
 
 // text is a group as a folded entry.
 func (g *planGroup) text() string {
-	i, mark := g.first, signs[g.first.Action]
 	var out strings.Builder
-	head := fmt.Sprintf("%s %s %s", mark.sign, mark.word, g.objects[0])
+	head := g.sign + " " + g.objects[0]
 	if g.count > 1 {
-		head = fmt.Sprintf("%s %s %d × %s", mark.sign, mark.word, g.count, i.Object.Kind.Kind)
+		head = fmt.Sprintf("%s %d × %s", g.sign, g.count, g.kind)
 	}
-	if i.Downstream != "" {
-		head += ", downstream " + i.Downstream
+	if g.downstream != "" {
+		head += ", downstream " + g.downstream
 	}
 	fmt.Fprintf(&out, "\n<details><summary><code>%s</code> (operator <code>%s</code>)</summary>\n\n",
-		html.EscapeString(command.EscapeControl(head)), html.EscapeString(i.Operator))
+		html.EscapeString(command.EscapeControl(command.OneLine(head))), html.EscapeString(g.operator))
 	if g.count > 1 {
 		named := strings.Join(g.objects, ", ")
 		if rest := g.count - len(g.objects); rest > 0 {
@@ -174,12 +183,8 @@ func (g *planGroup) text() string {
 		}
 		out.WriteString(codeSpan(named) + "\n\n")
 	}
-	why := i.Reason
-	if i.Failure != nil {
-		why = i.Failure.Reason + ": " + i.Failure.Message
-	}
-	if why != "" {
-		out.WriteString(codeSpan(why) + "\n\n")
+	if g.why != "" {
+		out.WriteString(codeSpan(g.why) + "\n\n")
 	}
 	if g.diff != "" {
 		fence := strings.Repeat("`", max(3, longestTicks(g.diff)+1))
@@ -187,6 +192,14 @@ func (g *planGroup) text() string {
 	}
 	out.WriteString("</details>\n")
 	return out.String()
+}
+
+// cut is the beginning of a text that is too long.
+func cut(text string, length int) string {
+	if len(text) <= length {
+		return text
+	}
+	return strings.ToValidUTF8(text[:length], "") + "…"
 }
 
 // codeSpan is a text on one line as code, in which Markdown knows no other sign.

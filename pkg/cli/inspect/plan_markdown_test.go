@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -34,7 +35,7 @@ func TestMarkdownFitsIntoAComment(t *testing.T) {
 	held := 0
 	for _, s := range m.sections {
 		for _, g := range s.order {
-			held += len(g.diff)
+			held += len(g.diff) + len(g.why) + len(strings.Join(g.objects, ""))
 		}
 	}
 	if held > 2*commentSize {
@@ -55,6 +56,30 @@ func TestMarkdownFitsIntoAComment(t *testing.T) {
 	}
 	if !strings.Contains(text, "more changes have no room here") {
 		t.Error("what has no room is not counted")
+	}
+}
+
+// TestMarkdownGroups: one entry has what changes alike for one reason; what is refused for another one is another entry.
+func TestMarkdownGroups(t *testing.T) {
+	var out strings.Builder
+	m := &planMarkdown{w: &out}
+	for i, message := range []string{"quota", "quota", "no right"} {
+		item := markdownItem("refuse", i, "")
+		item.Diffs, item.Failure = nil, &operator.Failure{Reason: "Rejected", Message: message}
+		if err := m.item(item); err != nil {
+			t.Fatal(err)
+		}
+	}
+	created := markdownItem("create", 3, "team/app-3 does not exist")
+	created.Before, created.Note = nil, "not certain"
+	if err := errors.Join(m.item(created), m.end(map[string]int{"refuse": 3, "create": 1})); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"! refused 2 × ConfigMap", "` Rejected: quota `", "! refused ConfigMap team/app-2", "` Rejected: no right `",
+		"` it does not exist (not certain) `"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it lacks %s:\n%s", want, out.String())
+		}
 	}
 }
 

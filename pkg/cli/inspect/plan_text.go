@@ -74,13 +74,7 @@ func (t *planText) item(item findings.Item) error {
 		what = "downstream " + item.Downstream
 	}
 	line := strings.TrimRight(fmt.Sprintf("  %s %s %s", mark.sign, mark.word, what), " ")
-	text := item.Reason
-	if item.Failure != nil {
-		text = item.Failure.Reason + ": " + item.Failure.Message
-	} else if item.Action == string(preview.Leave) && item.State != "" {
-		text = item.State + ": " + text
-	}
-	fmt.Fprintln(&t.body, t.painter.Paint(mark.color, line)+": "+command.EscapeControl(command.OneLine(text)))
+	fmt.Fprintln(&t.body, t.painter.Paint(mark.color, line)+": "+command.EscapeControl(command.OneLine(whyOf(item))))
 	if item.Note != "" {
 		fmt.Fprintln(&t.body, "      "+t.painter.Paint(command.Dim,
 			"("+command.EscapeControl(command.OneLine(item.Note))+")"))
@@ -89,6 +83,17 @@ func (t *planText) item(item findings.Item) error {
 		printDiffs(&t.body, t.painter, "      ", item.Shown())
 	}
 	return nil
+}
+
+// whyOf says why an item is in a plan.
+func whyOf(item findings.Item) string {
+	switch {
+	case item.Failure != nil:
+		return item.Failure.Reason + ": " + item.Failure.Message
+	case item.Action == string(preview.Leave) && item.State != "":
+		return item.State + ": " + item.Reason
+	}
+	return item.Reason
 }
 
 // grouped notes an item that changes as one before does, which end names; it is false for the first of its kind.
