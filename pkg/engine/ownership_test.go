@@ -445,3 +445,25 @@ func TestForgedLeftover(t *testing.T) {
 		mustBeAbsent(t, configMaps, other, "a", "our own object was left behind")
 	})
 }
+
+// What a changed config has forgotten stays when its upstream goes, and a survey finds it: the downstream has another
+// name, and its object, too.
+func TestForgottenIsFound(t *testing.T) {
+	t.Parallel()
+	for name, suffix := range map[string]string{"downstream": "", "object": "-new"} {
+		t.Run(name, spacedTwice(func(t *testing.T, ns, other, name string) {
+			conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
+			renamed := strings.NewReplacer("- name: config\n", "- name: renamed\n", "{{ .metadata.name }}", "{{ .metadata.name }}"+suffix).Replace(conf)
+			r := start(t, testkit.Config(t), conf).ready()
+			applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: old}}`)
+			r.halt()
+			testkit.Delete(t, widgets, ns, "a")
+			start(t, testkit.Config(t), renamed).ready()
+			waitGone(t, widgets, ns, "a")
+			if left := leftOf(t, renamed); len(left) != 1 || left[0].Target.Name != "a" {
+				t.Errorf("a survey finds left of upstreams that are gone: %v", left)
+			}
+			testkit.Get(t, configMaps, other, "a")
+		}))
+	}
+}
