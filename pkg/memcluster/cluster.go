@@ -117,7 +117,7 @@ func (c *Cluster) Objects(gvr schema.GroupVersionResource) []*unstructured.Unstr
 		return nil
 	}
 	var list []*unstructured.Unstructured
-	for _, stored := range c.store.Objects[gvr.GroupResource()] {
+	for _, stored := range c.store.Objects[r.Stored()] {
 		if u, err := r.View(stored); err == nil {
 			list = append(list, u)
 		}
@@ -135,7 +135,7 @@ func (c *Cluster) now() metav1.Time { return metav1.NewTime(c.clock()).Rfc3339Co
 
 func (c *Cluster) put(r *resource.Resource, object *unstructured.Unstructured) *unstructured.Unstructured {
 	object = object.DeepCopy()
-	old := c.store.Get(r.GVR.GroupResource(), resource.NameOf(object))
+	old := c.store.Get(r.Stored(), resource.NameOf(object))
 	if old != nil && object.GetUID() == "" {
 		object.SetUID(old.GetUID())
 	}

@@ -63,7 +63,7 @@ func (c *Cluster) all() []placed {
 
 // collectOne does the next step for one object, and returns what it did, or "".
 func (c *Cluster) collectOne(at placed) string {
-	u := c.store.Get(at.resource.GVR.GroupResource(), resource.NameOf(at.object))
+	u := c.store.Get(at.resource.Stored(), resource.NameOf(at.object))
 	if u == nil || u.GetUID() != at.object.GetUID() {
 		return ""
 	}
@@ -165,7 +165,7 @@ func (c *Cluster) owner(
 	if r.Namespaced {
 		name.Namespace = at.object.GetNamespace()
 	}
-	owner = c.store.Get(r.GVR.GroupResource(), name)
+	owner = c.store.Get(r.Stored(), name)
 	if owner != nil && owner.GetUID() != reference.UID {
 		owner = nil
 	}

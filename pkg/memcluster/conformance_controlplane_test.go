@@ -184,6 +184,9 @@ func (s *session) send(st step) (answer, shown any) {
 	if st.has(metadata) {
 		request.Header.Set("Accept", "application/json;g=meta.k8s.io;v=v1;as=PartialObjectMetadata"+strings.TrimPrefix(st.options, metadata))
 	}
+	if st.has(table) {
+		request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
+	}
 	request.Header.Set("User-Agent", "conformance/1")
 	response, err := s.client.Do(request)
 	if err != nil {

@@ -3,6 +3,7 @@ package memcluster
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/pkg/memcluster/answers"
 	"github.com/corollary-dev/corollary/pkg/memcluster/resource"
 )
 
@@ -56,6 +58,32 @@ func (c *Cluster) delete(call *call) (any, int, error) {
 		return u, code, nil
 	}
 	return c.store.CommitChange(r, live, u), code, nil
+}
+
+// deleteAll handles a DELETE of a collection: of what a list with the same parameters has.
+func (c *Cluster) deleteAll(call *call) (any, int, error) {
+	_, selected, err := call.listOptions()
+	if err != nil {
+		return nil, 0, err
+	}
+	objects, err := c.store.At(selected, c.store.Version)
+	if err != nil {
+		return nil, 0, err
+	}
+	out := &answers.List{TypeMeta: call.resource.TypeMeta(), Items: []map[string]any{}}
+	out.Kind, out.Metadata.ResourceVersion = call.resource.List, strconv.FormatUint(c.store.Version, 10)
+	if call.resource.Custom != nil {
+		out.Metadata.Continue = new(string)
+	}
+	for _, u := range objects {
+		one := *call
+		one.namespace, one.name = u.GetNamespace(), u.GetName()
+		if _, _, err := c.delete(&one); err != nil {
+			return nil, 0, err
+		}
+		out.Items = append(out.Items, call.resource.Item(u))
+	}
+	return out, http.StatusOK, nil
 }
 
 // deleteOptions are in the body or in the parameters.

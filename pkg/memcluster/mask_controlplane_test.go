@@ -43,11 +43,15 @@ func (m *masks) text(text string) string {
 			text = strings.ReplaceAll(text, value, name)
 		}
 	}
+	if age.MatchString(text) {
+		return "AGE"
+	}
 	return timestamps.ReplaceAllString(versions.ReplaceAllString(text, "${1}VERSION"), "TIME")
 }
 
 var (
 	versions   = regexp.MustCompile(`((?:ersion in \w+ \(|ersion: |current: |\()"?)\d+`)
+	age        = regexp.MustCompile(`^\d+s$`) // in a cell of a table
 	timestamps = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 

@@ -302,11 +302,9 @@ func TestRefused(t *testing.T) {
 	tests := []struct{ method, path, contentType, body, want string }{
 		{"POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "", `{"spec": {"conversion": {"strategy": "Webhook"}}}`, "conversion by webhooks"},
 		{"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", "", "{}", "authorization"},
-		{"PATCH", "/api/v1/namespaces/default/configmaps/a", string(types.StrategicMergePatchType), "{}", "strategic merge patches"},
-		{"DELETE", "/api/v1/namespaces/default/configmaps", "", "", "deleting collections"},
 		{"GET", "/apis/apps/v1/namespaces/default/deployments/a/scale", "", "", "the subresource scale"},
 		{"GET", "/api/v1/watch/configmaps", "", "", "set the parameter watch"},
-		{"GET", "/api/v1/secrets?fieldSelector=type%3DOpaque", "", "", "the field selector type"},
+		{"GET", "/api/v1/pods?fieldSelector=spec.hostNetwork%3Dtrue", "", "", "the field selector spec.hostNetwork"},
 	}
 	for _, test := range tests {
 		request, err := http.NewRequestWithContext(t.Context(), test.method, "http://memcluster"+test.path, strings.NewReader(test.body))

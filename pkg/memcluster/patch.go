@@ -63,7 +63,6 @@ func (c *call) patchType() (types.PatchType, error) {
 	kind := types.PatchType(mediaType)
 	switch {
 	case kind == types.StrategicMergePatchType && c.resource.Custom == nil:
-		return "", answers.Unsupported("strategic merge patches")
 	case kind != types.ApplyYAMLPatchType && kind != types.MergePatchType && kind != types.JSONPatchType:
 		return "", answers.MediaTypeRefused(
 			"application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml")
@@ -101,29 +100,13 @@ func (c *call) changeByApply(
 	return c.resource.Normalize(merged.(*unstructured.Unstructured))
 }
 
-// changeByPatch changes the live object by a JSON patch or a merge patch.
+// changeByPatch changes the live object by a JSON patch, a merge patch or a strategic merge patch.
 func (c *call) changeByPatch(
 	live *unstructured.Unstructured, kind types.PatchType, o options,
 ) (*unstructured.Unstructured, error) {
-	before := answers.Encode(live)
-	var after []byte
-	if kind == types.JSONPatchType {
-		operations, err := jsonpatch.DecodePatch(c.body)
-		if err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-		if after, err = operations.Apply(before); err != nil {
-			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
-				schema.GroupResource{}, "", err.Error(), 0, false)
-		}
-	} else {
-		if !json.Valid(c.body) {
-			return nil, apierrors.NewBadRequest("error decoding patch: invalid JSON")
-		}
-		var err error
-		if after, err = jsonpatch.MergePatch(before, c.body); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
+	after, err := c.patched(answers.Encode(live), kind)
+	if err != nil {
+		return nil, err
 	}
 	u, err := c.resource.Decode(after, answers.AsJSON, o.isStrict())
 	if err != nil {
@@ -131,4 +114,31 @@ func (c *call) changeByPatch(
 		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", errs)
 	}
 	return c.updateManagedFields(live, u, o)
+}
+
+// patched is an object as JSON after the patch in the body.
+func (c *call) patched(before []byte, kind types.PatchType) ([]byte, error) {
+	if kind == types.JSONPatchType {
+		operations, err := jsonpatch.DecodePatch(c.body)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		after, err := operations.Apply(before)
+		if err != nil {
+			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
+				schema.GroupResource{}, "", err.Error(), 0, false)
+		}
+		return after, nil
+	}
+	merge := c.resource.MergeStrategically
+	if kind == types.MergePatchType {
+		if merge = jsonpatch.MergePatch; !json.Valid(c.body) {
+			return nil, apierrors.NewBadRequest("error decoding patch: invalid JSON")
+		}
+	}
+	after, err := merge(before, c.body)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return after, nil
 }

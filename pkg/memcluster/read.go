@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,7 +41,8 @@ func (c *call) listOptions() (*internalversion.ListOptions, *store.Selection, er
 	}
 	for _, required := range s.Fields.Requirements() {
 		switch {
-		case required.Field == "metadata.name" || required.Field == "metadata.namespace" && c.resource.Namespaced:
+		case required.Field == "metadata.name" || required.Field == "metadata.namespace" && c.resource.Namespaced,
+			slices.Contains(c.resource.SelectableFields(), required.Field):
 		case c.resource.Custom == nil:
 			return nil, nil, answers.Unsupported("the field selector " + required.Field)
 		default:
@@ -60,14 +62,14 @@ func nextPage(token string) (version, after string, err error) {
 	return version, after, nil
 }
 
-// list handles a list, or starts a watch.
-func (c *Cluster) list(call *call) (any, int, error) {
+// list handles a list, or starts a watch, whose events have that form.
+func (c *Cluster) list(call *call, form *form) (any, int, error) {
 	o, s, err := call.listOptions()
 	if err != nil {
 		return nil, 0, err
 	}
 	if o.Watch {
-		watch, err := c.store.Watch(call.http.Context(), s, o, call.http.UserAgent(), answers.MetadataOnly(call.http))
+		watch, err := c.store.Watch(call.http.Context(), s, o, call.http.UserAgent(), form.event)
 		return watch, http.StatusOK, err
 	}
 	exact, after := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact, ""

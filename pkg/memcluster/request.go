@@ -52,7 +52,11 @@ func (c *Cluster) serve(request *http.Request, body []byte) *http.Response {
 	case call == nil:
 		return answers.Response(request, http.StatusNotFound, "text/plain; charset=utf-8", []byte("404 page not found\n"))
 	}
-	answer, code, err := c.dispatch(call)
+	form, err := call.form()
+	if err != nil {
+		return answers.Failure(request, err)
+	}
+	answer, code, err := c.dispatch(call, form)
 	if err != nil {
 		return answers.Failure(request, err)
 	}
@@ -62,7 +66,10 @@ func (c *Cluster) serve(request *http.Request, body []byte) *http.Response {
 	if watch, ok := answer.(*store.Stream); ok {
 		return store.WatchResponse(request, watch)
 	}
-	return answers.Response(request, code, answers.AsJSON, answers.Encode(answers.InRequestedForm(request, answer)))
+	if answer, err = form.of(answer); err != nil {
+		return answers.Failure(request, err)
+	}
+	return answers.Response(request, code, answers.AsJSON, answers.Encode(answer))
 }
 
 // parse parses the path of a request; nil if nothing is served there.
@@ -111,7 +118,7 @@ func splitPath(path string) (schema.GroupVersion, []string) {
 var subresources = map[string]bool{"status": true, "finalize": true}
 
 // dispatch handles a request, and returns an object, a list, or a stream.
-func (c *Cluster) dispatch(call *call) (any, int, error) {
+func (c *Cluster) dispatch(call *call, form *form) (any, int, error) {
 	if err := call.checkServed(); err != nil {
 		return nil, 0, err
 	}
@@ -121,13 +128,13 @@ func (c *Cluster) dispatch(call *call) (any, int, error) {
 	}
 	switch what {
 	case "collection GET":
-		return c.list(call)
+		return c.list(call, form)
 	case "collection POST":
 		if call.resource.Namespaced == (call.namespace != "") {
 			return c.create(call)
 		}
 	case "collection DELETE":
-		return nil, 0, answers.Unsupported("deleting collections")
+		return c.deleteAll(call)
 	case "object GET":
 		u, err := c.live(call)
 		return u, http.StatusOK, err

@@ -36,6 +36,8 @@ const (
 	soon = "soon"
 	// metadata asks for PartialObjectMetadata.
 	metadata = "metadata"
+	// table asks for a Table.
+	table = "table"
 )
 
 func (s step) has(option string) bool { return strings.Contains(s.options, option) }

@@ -86,7 +86,7 @@ func (c *Cluster) insert(call *call, u *unstructured.Unstructured, o options) (*
 	if errs := r.ValidateNew(call.http.Context(), u); len(errs) > 0 {
 		return nil, resource.Invalid(u, errs)
 	}
-	if there := c.store.Get(call.groupResource(), call.at()); there != nil {
+	if there := c.store.Get(call.resource.Stored(), call.at()); there != nil {
 		err := apierrors.NewAlreadyExists(call.groupResource(), call.name)
 		if there.GetDeletionTimestamp() != nil {
 			err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
@@ -155,7 +155,7 @@ func (c *Cluster) update(call *call) (any, int, error) {
 
 // live returns the object of a call, at the version of the call.
 func (c *Cluster) live(call *call) (*unstructured.Unstructured, error) {
-	stored := c.store.Get(call.groupResource(), call.at())
+	stored := c.store.Get(call.resource.Stored(), call.at())
 	if stored == nil {
 		return nil, apierrors.NewNotFound(call.groupResource(), call.name)
 	}

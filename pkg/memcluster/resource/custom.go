@@ -42,8 +42,12 @@ func ResourcesOf(crd *apiextensionsv1.CustomResourceDefinition) ([]*Resource, er
 	var resources []*Resource
 	for _, k := range served {
 		version := slices.IndexFunc(versions, func(v *kinds.Version) bool { return v.Name == k.GVR.Version })
+		defined := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return v.Name == k.GVR.Version
+		})
 		resources = append(resources, &Resource{Kind: *k, Singular: crd.Spec.Names.Singular, List: crd.Spec.Names.ListKind,
 			Short: crd.Spec.Names.ShortNames, Custom: versions[version], versions: versions,
+			columns:  crd.Spec.Versions[defined].AdditionalPrinterColumns,
 			managers: map[string]*managedfields.FieldManager{}})
 	}
 	return resources, nil
@@ -114,6 +118,9 @@ func (r *Resource) isOlder(u *unstructured.Unstructured) bool {
 func (r *Resource) View(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if u == nil || u.GetAPIVersion() == r.GVK.GroupVersion().String() && !r.isOlder(u) {
 		return u, nil
+	}
+	if r.isEvent() {
+		return r.viewEvent(u), nil
 	}
 	if r.Custom == nil {
 		return nil, answers.Unsupported(fmt.Sprintf("reading as %s a %s that was written as %s",

@@ -15,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/corollary-dev/corollary/pkg/memcluster/answers"
@@ -42,6 +44,9 @@ var serializers = sync.OnceValue(func() map[bool]map[string]runtime.Serializer {
 		for _, mediaType := range []string{answers.AsJSON, "application/yaml"} {
 			out[custom][mediaType] = json.NewSerializerWithOptions(json.DefaultMetaFactory, maker, typer,
 				json.SerializerOptions{Strict: true, Yaml: mediaType == "application/yaml"})
+		}
+		if !custom {
+			out[custom][runtime.ContentTypeProtobuf] = protobuf.NewSerializer(maker, typer)
 		}
 	}
 	return out
@@ -110,6 +115,15 @@ func (r *Resource) Normalize(u *unstructured.Unstructured) (*unstructured.Unstru
 		return nil, err
 	}
 	return r.toUnstructured(object)
+}
+
+// MergeStrategically merges a strategic merge patch into a built-in object, both as JSON.
+func (r *Resource) MergeStrategically(object, patch []byte) ([]byte, error) {
+	typed, err := builtinTypes().New(r.GVK)
+	if err != nil {
+		return nil, err
+	}
+	return strategicpatch.StrategicMergePatch(object, patch, typed)
 }
 
 // Blank returns an empty object; one of a built-in kind has the fields that its Go type never omits.

@@ -3,6 +3,7 @@
 package resource
 
 import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +22,7 @@ type Resource struct {
 	Short          []string         // the short names
 	Custom         *kinds.Version   // nil for a built-in kind
 	versions       []*kinds.Version // the versions of a custom kind, served or not
+	columns        []apiextensionsv1.CustomResourceColumnDefinition
 	// Redefined is the resourceVersion of the last change of a custom kind's definition; 0 if there was none
 	Redefined uint64
 	// managers are the field managers by subresource, created on first use.

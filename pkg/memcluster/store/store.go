@@ -51,11 +51,11 @@ func (s *Store) Get(gr schema.GroupResource, at types.NamespacedName) *unstructu
 func (s *Store) Commit(r *resource.Resource, old, u *unstructured.Unstructured) *unstructured.Unstructured {
 	s.Version++
 	u.SetResourceVersion(strconv.FormatUint(s.Version, 10))
-	if s.Objects[r.GVR.GroupResource()] == nil {
-		s.Objects[r.GVR.GroupResource()] = map[types.NamespacedName]*unstructured.Unstructured{}
+	if s.Objects[r.Stored()] == nil {
+		s.Objects[r.Stored()] = map[types.NamespacedName]*unstructured.Unstructured{}
 	}
-	s.Objects[r.GVR.GroupResource()][resource.NameOf(u)] = u
-	s.record(change{version: s.Version, resource: r.GVR.GroupResource(), old: old, new: u})
+	s.Objects[r.Stored()][resource.NameOf(u)] = u
+	s.record(change{version: s.Version, resource: r.Stored(), old: old, new: u})
 	return u
 }
 
@@ -70,8 +70,8 @@ func (s *Store) CommitChange(r *resource.Resource, old, u *unstructured.Unstruct
 // Remove removes an object and notifies the watches.
 func (s *Store) Remove(r *resource.Resource, u *unstructured.Unstructured) {
 	s.Version++
-	delete(s.Objects[r.GVR.GroupResource()], resource.NameOf(u))
-	s.record(change{version: s.Version, resource: r.GVR.GroupResource(), old: u})
+	delete(s.Objects[r.Stored()], resource.NameOf(u))
+	s.record(change{version: s.Version, resource: r.Stored(), old: u})
 }
 
 // Selection is the part of a resource that a list or a watch selects.
@@ -82,12 +82,25 @@ type Selection struct {
 	Fields    fields.Selector
 }
 
+// has reports whether an object is selected, as its resource shows it.
 func (s *Selection) has(u *unstructured.Unstructured) bool {
-	if u == nil || s.Namespace != "" && u.GetNamespace() != s.Namespace {
+	if s.Namespace != "" && u.GetNamespace() != s.Namespace || !s.Labels.Matches(labels.Set(u.GetLabels())) {
 		return false
 	}
-	place := fields.Set{"metadata.name": u.GetName(), "metadata.namespace": u.GetNamespace()}
-	return s.Labels.Matches(labels.Set(u.GetLabels())) && s.Fields.Matches(place)
+	values := fields.Set{"metadata.name": u.GetName(), "metadata.namespace": u.GetNamespace()}
+	for _, path := range s.Resource.SelectableFields() {
+		values[path], _, _ = unstructured.NestedString(u.Object, strings.Split(path, ".")...)
+	}
+	return s.Fields.Matches(values)
+}
+
+// view is an object as its resource shows it; nil if it is not selected, or there is none.
+func (s *Selection) view(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	u, err := s.Resource.View(u)
+	if err != nil || u == nil || !s.has(u) {
+		return nil, err
+	}
+	return u, nil
 }
 
 // ParseVersion parses the resourceVersion of a list or a watch: 0 for any.
@@ -117,12 +130,12 @@ func (s *Store) At(selected *Selection, version uint64) ([]*unstructured.Unstruc
 		return nil, apierrors.NewResourceExpired("The provided continue parameter or resourceVersion is too old")
 	}
 	then := map[types.NamespacedName]*unstructured.Unstructured{}
-	for at, u := range s.Objects[selected.Resource.GVR.GroupResource()] {
+	for at, u := range s.Objects[selected.Resource.Stored()] {
 		then[at] = u
 	}
 	for _, past := range slices.Backward(s.history) {
 		switch {
-		case past.version <= version || past.resource != selected.Resource.GVR.GroupResource():
+		case past.version <= version || past.resource != selected.Resource.Stored():
 		case past.old == nil:
 			delete(then, resource.NameOf(past.new))
 		default:
@@ -131,14 +144,13 @@ func (s *Store) At(selected *Selection, version uint64) ([]*unstructured.Unstruc
 	}
 	var out []*unstructured.Unstructured
 	for _, u := range then {
-		if !selected.has(u) {
-			continue
-		}
-		u, err := selected.Resource.View(u)
+		u, err := selected.view(u)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, u)
+		if u != nil {
+			out = append(out, u)
+		}
 	}
 	slices.SortFunc(out, func(a, b *unstructured.Unstructured) int {
 		return strings.Compare(resource.NameOf(a).String(), resource.NameOf(b).String())

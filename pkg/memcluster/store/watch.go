@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -46,8 +47,8 @@ type Delivery struct {
 type Stream struct {
 	store     *Store
 	selection *Selection
-	info      Watch // for WithDelivery
-	slim      bool  // only metadata
+	info      Watch                           // for WithDelivery
+	form      func(object map[string]any) any // of the objects
 	ctx       context.Context
 	closed    chan struct{} // by end
 	deadline  <-chan time.Time
@@ -64,15 +65,16 @@ type queued struct {
 	held <-chan struct{}
 }
 
-// Watch starts a watch of what is selected. slim: only metadata are sent.
+// Watch starts a watch of what is selected. form makes of an object what is sent.
 func (s *Store) Watch(
-	ctx context.Context, selected *Selection, o *internalversion.ListOptions, userAgent string, slim bool,
+	ctx context.Context, selected *Selection, o *internalversion.ListOptions, userAgent string,
+	form func(object map[string]any) any,
 ) (*Stream, error) {
 	version, err := s.ParseVersion(o.ResourceVersion)
 	if err != nil {
 		return nil, err
 	}
-	w := &Stream{store: s, selection: selected, slim: slim, ctx: ctx,
+	w := &Stream{store: s, selection: selected, form: form, ctx: ctx,
 		closed: make(chan struct{}), woken: make(chan struct{}, 1),
 		info: Watch{GVR: selected.Resource.GVR, Namespace: selected.Namespace,
 			Labels: selected.Labels, Fields: selected.Fields,
@@ -123,25 +125,24 @@ func bookmark(r *resource.Resource, version uint64) *unstructured.Unstructured {
 // notify queues the event for one watch: an object that is selected now is ADDED, one that is not selected any more
 // DELETED.
 func (s *Store) notify(w *Stream, ch change) {
-	if ch.resource != w.selection.Resource.GVR.GroupResource() {
+	if ch.resource != w.selection.Resource.Stored() {
 		return
 	}
-	before, after := w.selection.has(ch.old), w.selection.has(ch.new)
-	kind, u := watch.Modified, ch.new
+	before, err := w.selection.view(ch.old)
+	after, failed := w.selection.view(ch.new)
+	kind, u := watch.Modified, after
 	switch {
-	case !before && !after:
-		return
-	case !before:
-		kind = watch.Added
-	case !after:
-		kind, u = watch.Deleted, ch.old.DeepCopy()
-		u.SetResourceVersion(strconv.FormatUint(ch.version, 10))
-	}
-	u, err := w.selection.Resource.View(u)
-	if err != nil {
-		w.queued = append(w.queued, queued{line: line(watch.Error, answers.StatusOf(err))})
+	case err != nil || failed != nil:
+		w.queued = append(w.queued, queued{line: line(watch.Error, answers.StatusOf(cmp.Or(failed, err)))})
 		w.wake()
 		return
+	case before == nil && after == nil:
+		return
+	case before == nil:
+		kind = watch.Added
+	case after == nil:
+		kind, u = watch.Deleted, before.DeepCopy()
+		u.SetResourceVersion(strconv.FormatUint(ch.version, 10))
 	}
 	s.queue(w, kind, u)
 }
@@ -152,11 +153,7 @@ func (s *Store) queue(w *Stream, kind watch.EventType, u *unstructured.Unstructu
 	if delivery.After > 0 {
 		q.due = time.Now().Add(delivery.After)
 	}
-	shape := any(u.Object)
-	if w.slim {
-		shape = answers.MetadataOf(u.Object)
-	}
-	q.line = line(kind, shape)
+	q.line = line(kind, w.form(u.Object))
 	w.queued = append(w.queued, q)
 	w.wake()
 }
@@ -254,7 +251,7 @@ func (s *Store) end(w *Stream) {
 // EndAll ends the watches of a resource.
 func (s *Store) EndAll(gr schema.GroupResource) {
 	for w := range s.watches {
-		if w.selection.Resource.GVR.GroupResource() == gr {
+		if w.selection.Resource.Stored() == gr {
 			s.end(w)
 		}
 	}
