@@ -79,7 +79,7 @@ Corollary keeps the cluster that way.`,
 	root.AddCommand(operate.Commands(streams)...)
 	root.AddCommand(stored.Commands(streams)...)
 	root.AddCommand(check.New(streams), convert.New(streams), crd.New(streams), generate.New(streams),
-		run.New(streams), newSchema(streams),
+		run.New(streams), run.NewDev(streams), newSchema(streams),
 		newVersion(streams))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()

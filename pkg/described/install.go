@@ -41,6 +41,7 @@ type installer struct {
 func Install(
 	ctx context.Context, cfg *rest.Config, files []*load.File, options compile.Options, log logr.Logger,
 ) error {
+	options.Kinds = compile.DescribedInstead(files, options.Kinds)
 	list, _, err := compile.All(files, nil, options) // whoever runs them reports what is wrong with the configs
 	if err != nil {
 		return err

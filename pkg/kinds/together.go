@@ -12,7 +12,16 @@ import (
 // Together returns a source that knows what another one does, and besides the kinds of definitions. A definition
 // without a structural schema is left out.
 func Together(source Source, crds []*apiextensionsv1.CustomResourceDefinition) Source {
-	t := &together{Source: source, more: map[schema.GroupVersionKind]*Kind{}}
+	return join(source, crds, false)
+}
+
+// Instead is Together where the definitions replace what the source knows of the same kinds.
+func Instead(source Source, crds []*apiextensionsv1.CustomResourceDefinition) Source {
+	return join(source, crds, true)
+}
+
+func join(source Source, crds []*apiextensionsv1.CustomResourceDefinition, first bool) Source {
+	t := &together{Source: source, more: map[schema.GroupVersionKind]*Kind{}, first: first}
 	for _, crd := range crds {
 		found, err := Defined(crd)
 		if err != nil {
@@ -30,13 +39,18 @@ func Together(source Source, crds []*apiextensionsv1.CustomResourceDefinition) S
 
 type together struct {
 	Source
-	more map[schema.GroupVersionKind]*Kind
+	more  map[schema.GroupVersionKind]*Kind
+	first bool // more comes before Source
 }
 
 // Kind implements Source.
 func (t *together) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
+	more := t.more[gvk]
+	if more != nil && t.first {
+		return more, nil
+	}
 	k, err := t.Source.Kind(gvk)
-	if more := t.more[gvk]; more != nil && errors.Is(err, ErrUnknown) {
+	if more != nil && errors.Is(err, ErrUnknown) {
 		return more, nil
 	}
 	return k, err

@@ -20,7 +20,7 @@ func TestRunLogsWarnings(t *testing.T) {
 	cmd, o := &cobra.Command{}, runOptions{}
 	o.connection.Bind(cmd, "")
 	must.Do(t, cmd.ParseFlags([]string{"--kubeconfig", path}))
-	if cfg, err := o.restLogged(); err != nil || cfg.WarningHandler != nil {
+	if cfg, _, err := o.server(); err != nil || cfg.WarningHandler != nil {
 		t.Errorf("run does not log warnings: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -32,8 +33,13 @@ type runOptions struct {
 	election   election
 	identity   string
 	webhook    webhookFlags
-	install    bool
+	installs   bool
+	// memory is the API server of dev; nil: the one of connection.
+	memory *rest.Config
 }
+
+// reloadInterval is how often configs are reloaded, although they are watched.
+const reloadInterval = 30 * time.Second
 
 // New returns the command run.
 func New(streams command.IO) *cobra.Command {
@@ -90,9 +96,9 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 		"Address of the endpoints /healthz and /readyz; 0: none")
 	flags.StringVar(&o.pprof, "pprof-bind-address", "0",
 		"Address of the Go profiling endpoint /debug/pprof, such as localhost:6060; 0: none")
-	flags.DurationVar(&o.reload, "reload-interval", 30*time.Second,
+	flags.DurationVar(&o.reload, "reload-interval", reloadInterval,
 		"How often configs are reloaded, although they are watched too; 0: load them only at the start")
-	flags.BoolVar(&o.install, "install-crds", false,
+	flags.BoolVar(&o.installs, "install-crds", false,
 		"Apply the CustomResourceDefinitions of kinds that configs describe by watch.schema, at the start; this needs "+
 			"rights to them")
 	o.election.bind(flags)
@@ -123,7 +129,7 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	for _, name := range misspelt {
 		logging.Warn(logger, "unknown environment variable, ignored", "name", name)
 	}
-	loader, err := o.loader()
+	loader, err := o.loader(func(files []*load.File) { o.defineKinds(ctx, files, logger) })
 	if err != nil {
 		return err
 	}
@@ -131,11 +137,7 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err := o.election.checkActivations(first.Activations); err != nil {
 		return err
 	}
-	cfg, err := o.connect(ctx, first, logger)
-	if err != nil {
-		return err
-	}
-	namespace, err := o.connection.Namespace()
+	cfg, namespace, err := o.connect(ctx, first, logger)
 	if err != nil {
 		return err
 	}
@@ -153,8 +155,8 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 		Version: b.Version, Revision: b.Revision})
 }
 
-// loader reads the configs, and what is beside them. Standard input is read once.
-func (o *runOptions) loader() (*process.Loader, error) {
+// loader reads the configs, and what is beside them, and calls loaded with them. Standard input is read once.
+func (o *runOptions) loader(loaded func([]*load.File)) (*process.Loader, error) {
 	if err := o.configs.FindNearest(); err != nil {
 		return nil, err
 	}
@@ -167,6 +169,7 @@ func (o *runOptions) loader() (*process.Loader, error) {
 		if err != nil { // no config is given: it would not have come this far
 			return process.Loaded{Problems: config.Errors{{Problem: err.Error()}}}
 		}
+		loaded(files)
 		l := process.Loaded{Files: files}
 		l.Activations, l.Problems = o.configs.ActivationsBeside(files, again(), o.identity)
 		l.Problems = append(problems, l.Problems...)
@@ -176,39 +179,59 @@ func (o *runOptions) loader() (*process.Loader, error) {
 }
 
 // connect prepares the connection to the API server, and installs the definitions of described kinds, if it was asked
-// for. It reports every config error at once if no operator can run.
-func (o *runOptions) connect(ctx context.Context, l process.Loaded, logger logr.Logger) (*rest.Config, error) {
-	cfg, err := o.restLogged()
+// for. It reports every config error at once if no operator can run. The namespace is that of what is of no upstream.
+func (o *runOptions) connect(ctx context.Context, l process.Loaded, logger logr.Logger) (*rest.Config, string, error) {
+	cfg, namespace, err := o.server()
 	if err != nil {
-		return nil, command.Refuse(o.streams, l.Problems, err)
+		return nil, "", command.Refuse(o.streams, l.Problems, err)
 	}
 	if err := o.installCRDs(ctx, cfg, l.Files, logger); err != nil {
-		return nil, command.Refuse(o.streams, l.Problems, err)
+		return nil, "", command.Refuse(o.streams, l.Problems, err)
 	}
 	options, err := command.LiveKinds(cfg)
 	if err != nil {
-		return nil, command.Refuse(o.streams, l.Problems, err)
+		return nil, "", command.Refuse(o.streams, l.Problems, err)
 	}
-	return cfg, command.Refuse(o.streams, process.Preflight(l.Files, l.Problems, options, logger), nil)
+	return cfg, namespace, command.Refuse(o.streams, process.Preflight(l.Files, l.Problems, options, logger), nil)
 }
 
-// restLogged is the client configuration of a process that logs the API server's warnings.
-func (o *runOptions) restLogged() (*rest.Config, error) {
-	cfg, err := o.connection.REST()
-	if err == nil {
-		cfg.WarningHandler = nil
+// server is the client configuration of a process that logs the API server's warnings, and its namespace.
+func (o *runOptions) server() (*rest.Config, string, error) {
+	if o.memory != nil {
+		return rest.CopyConfig(o.memory), metav1.NamespaceDefault, nil
 	}
-	return cfg, err
+	cfg, err := o.connection.REST()
+	if err != nil {
+		return nil, "", err
+	}
+	cfg.WarningHandler = nil
+	namespace, err := o.connection.Namespace()
+	return cfg, namespace, err
 }
 
 // installCRDs applies the definitions of described kinds, if it was asked for.
 func (o *runOptions) installCRDs(ctx context.Context, cfg *rest.Config, files []*load.File, logger logr.Logger) error {
-	if !o.install {
+	if !o.installs {
 		return nil
 	}
 	if !slices.ContainsFunc(files, func(f *load.File) bool { return f.Watch.Schema != nil }) {
 		return command.Usagef("--install-crds has no effect: no config has watch.schema")
 	}
+	return install(ctx, cfg, files, logger)
+}
+
+// defineKinds installs the definitions of described kinds each time that the configs are read, where the API server is
+// in memory. What is wrong with a config, its operator says.
+func (o *runOptions) defineKinds(ctx context.Context, files []*load.File, logger logr.Logger) {
+	if o.memory == nil {
+		return
+	}
+	if err := install(ctx, o.memory, files, logger); err != nil {
+		logger.Error(err, "a kind is not defined as its config describes it")
+	}
+}
+
+func install(ctx context.Context, cfg *rest.Config, files []*load.File, logger logr.Logger) error {
 	options, err := command.LiveKinds(cfg)
 	if err != nil {
 		return err

@@ -31,6 +31,8 @@ func (c *Catalog) Describe(path, accept string) (document []byte, contentType st
 		built := kinds.BuiltinVersion()
 		return answers.Encode(apiversion.Info{Major: "1", Minor: strings.TrimPrefix(built, "1."),
 			GitVersion: "v" + built + ".0"}), answers.AsJSON
+	case path == "healthz", path == "livez", path == "readyz":
+		return []byte("ok"), "text/plain; charset=utf-8"
 	case path == "openapi/v3":
 		return c.openapiPaths(), answers.AsJSON
 	case strings.HasPrefix(path, "openapi/v3/"):
@@ -133,7 +135,7 @@ func (c *Catalog) aggregated(core bool) discoveryv2.APIGroupDiscoveryList {
 func discoveryOf(r *resource.Resource) discoveryv2.APIResourceDiscovery {
 	kind := &metav1.GroupVersionKind{Group: r.GVK.Group, Version: r.GVK.Version, Kind: r.GVK.Kind}
 	d := discoveryv2.APIResourceDiscovery{Resource: r.GVR.Resource, ResponseKind: kind, SingularResource: singularName(r),
-		ShortNames: r.Short, Verbs: verbs, Scope: discoveryv2.ScopeCluster}
+		ShortNames: r.Short, Categories: r.Categories, Verbs: verbs, Scope: discoveryv2.ScopeCluster}
 	if r.Namespaced {
 		d.Scope = discoveryv2.ScopeNamespace
 	}
@@ -195,19 +197,46 @@ func (c *Catalog) document(gv schema.GroupVersion, needed bool) *document {
 	return d
 }
 
-// openapi returns a document with the schemas of the kinds of a group and version, with references resolved and without
-// paths.
+// openapi returns a document with the schemas of the kinds of a group and version, with references resolved. Of the
+// paths it has what kubectl looks for: which kind is where, and that a write can be validated and tried.
 func (c *Catalog) openapi(gv schema.GroupVersion) []byte {
-	schemas := map[string]*spec.Schema{}
+	schemas, paths := map[string]*spec.Schema{}, map[string]any{}
 	for _, r := range c.Resources {
 		if r.GVK.GroupVersion() != gv {
 			continue
 		}
+		paths[pathOf(r)] = operationsOf(r)
 		if s, err := r.ReadSchema(); err == nil { // a kind without a schema is omitted
 			schemas[r.GVK.Kind] = kinds.ModelOf(r.GVK, s)
 		}
 	}
 	return answers.Encode(map[string]any{"openapi": "3.0.0",
 		"info":  map[string]string{"title": "Kubernetes", "version": "v" + kinds.BuiltinVersion()},
-		"paths": map[string]any{}, "components": map[string]any{"schemas": schemas}})
+		"paths": paths, "components": map[string]any{"schemas": schemas}})
+}
+
+// pathOf is where one object of a resource is, as OpenAPI writes it.
+func pathOf(r *resource.Resource) string {
+	path := "/apis/" + r.GVK.Group
+	if r.GVK.Group == "" {
+		path = "/api"
+	}
+	path += "/" + r.GVK.Version
+	if r.Namespaced {
+		path += "/namespaces/{namespace}"
+	}
+	return path + "/" + r.GVR.Resource + "/{name}"
+}
+
+// operationsOf describes reading and patching an object.
+func operationsOf(r *resource.Resource) map[string]any {
+	kind := map[string]string{"group": r.GVK.Group, "version": r.GVK.Version, "kind": r.GVK.Kind}
+	var parameters []any
+	for _, name := range []string{"dryRun", "fieldManager", "fieldValidation", "force"} {
+		parameters = append(parameters, map[string]any{"name": name, "in": "query", "schema": map[string]any{"type": "string"}})
+	}
+	operation := func(verb string, parameters []any) map[string]any {
+		return map[string]any{"x-kubernetes-action": verb, "x-kubernetes-group-version-kind": kind, "parameters": parameters}
+	}
+	return map[string]any{"get": operation("get", nil), "patch": operation("patch", parameters)}
 }

@@ -46,7 +46,7 @@ func ResourcesOf(crd *apiextensionsv1.CustomResourceDefinition) ([]*Resource, er
 			return v.Name == k.GVR.Version
 		})
 		resources = append(resources, &Resource{Kind: *k, Singular: crd.Spec.Names.Singular, List: crd.Spec.Names.ListKind,
-			Short: crd.Spec.Names.ShortNames, Custom: versions[version], versions: versions,
+			Short: crd.Spec.Names.ShortNames, Categories: crd.Spec.Names.Categories, Custom: versions[version], versions: versions,
 			columns:  crd.Spec.Versions[defined].AdditionalPrinterColumns,
 			managers: map[string]*managedfields.FieldManager{}})
 	}

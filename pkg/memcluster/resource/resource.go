@@ -20,6 +20,7 @@ type Resource struct {
 	kinds.Kind
 	Singular, List string
 	Short          []string         // the short names
+	Categories     []string         // such as all, of kubectl get all
 	Custom         *kinds.Version   // nil for a built-in kind
 	versions       []*kinds.Version // the versions of a custom kind, served or not
 	columns        []apiextensionsv1.CustomResourceColumnDefinition
@@ -40,8 +41,12 @@ func BuiltinResources() map[schema.GroupVersionResource]*Resource {
 		if !kinds.ServedByDefault(k.GVK) || notStored.Has(k.GVK.Kind) || k.GVK.Group == "apiregistration.k8s.io" {
 			continue
 		}
-		served[k.GVR] = &Resource{Kind: *k, List: k.GVK.Kind + "List", Short: shortNames[k.GVR.GroupResource().String()],
+		r := &Resource{Kind: *k, List: k.GVK.Kind + "List", Short: shortNames[k.GVR.GroupResource().String()],
 			managers: map[string]*managedfields.FieldManager{}}
+		if inAll.Has(k.GVK.Kind) {
+			r.Categories = []string{"all"}
+		}
+		served[k.GVR] = r
 	}
 	return served
 }
@@ -74,6 +79,10 @@ var shortNames = map[string][]string{
 	"statefulsets.apps": {"sts"}, "storageclasses.storage.k8s.io": {"sc"},
 	"volumeattributesclasses.storage.k8s.io": {"vac"},
 }
+
+// inAll are the built-in kinds that kubectl get all shows.
+var inAll = sets.New("CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job", "Pod", "ReplicaSet",
+	"ReplicationController", "Service", "StatefulSet")
 
 // AsksForRights reports whether objects are questions of a user for its own rights.
 func (r *Resource) AsksForRights() bool {

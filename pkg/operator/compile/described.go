@@ -97,13 +97,22 @@ func openStatusOf(op *config.Operator) crdschema.Node {
 
 // WithDescribed returns a source that also knows the kinds that configs describe, where the given one does not.
 func WithDescribed(files []*load.File, source kinds.Source) kinds.Source {
-	var crds []*apiextensionsv1.CustomResourceDefinition
+	return kinds.Together(source, definitions(files))
+}
+
+// DescribedInstead returns a source in which the kinds that configs describe replace those that the given one knows: as
+// it will be, once the definitions are applied.
+func DescribedInstead(files []*load.File, source kinds.Source) kinds.Source {
+	return kinds.Instead(source, definitions(files))
+}
+
+func definitions(files []*load.File) (crds []*apiextensionsv1.CustomResourceDefinition) {
 	for _, d := range DescribedKinds(files) {
 		if crd, err := d.typed(); err == nil { // One reports what is wrong with it
 			crds = append(crds, crd)
 		}
 	}
-	return kinds.Together(source, crds)
+	return crds
 }
 
 // checkDescribed checks the description of the upstream's kind beyond its notation: its defaults and its rules.
