@@ -189,7 +189,7 @@ func newSession(t *testing.T, p page, bin string) *session {
 			text += b.text
 		}
 	}
-	if cluster.MatchString(text) {
+	if cluster.MatchString(text) && !strings.Contains(text, "export KUBECONFIG=") {
 		s.env = append(s.env, "KUBECONFIG="+newCluster(t, home))
 	}
 	t.Cleanup(s.stop)
@@ -289,6 +289,9 @@ func (s *session) start(text string) {
 	must.Do(s.t, p.Start())
 	go func() { p.done <- p.Wait() }()
 	s.background = append(s.background, p)
+	if _, path, ok := strings.Cut(text, "--write-kubeconfig "); ok { // a reader waits until it is printed
+		s.run(text, "until [ -s "+strings.TrimSpace(path)+" ]; do sleep 0.1; done", 0)
+	}
 }
 
 // stop presses Ctrl-C in the other terminals; what runs there must end well.

@@ -27,10 +27,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/controlplane"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
+	"github.com/corollary-dev/corollary/pkg/memcluster/local"
 )
-
-// collectionDelay is the time from a write until the garbage collector and the namespace controller act.
-const collectionDelay = 20 * time.Millisecond
 
 // Run runs a test in parallel with others, as Test does.
 func Run(t *testing.T, crds []string, test func(t *testing.T)) {
@@ -82,34 +80,9 @@ func scattered(n int) types.UID {
 
 // controlled runs the controllers, and returns a client configuration whose writes they see.
 func controlled(t *testing.T, cluster *memcluster.Cluster) *rest.Config {
-	written := make(chan struct{}, 1)
-	go func() {
-		for {
-			select {
-			case <-t.Context().Done():
-				return
-			case <-written:
-			}
-			select {
-			case <-t.Context().Done():
-				return
-			case <-time.After(collectionDelay):
-			}
-			cluster.CollectGarbage()
-		}
-	}()
-	config := cluster.Config()
+	config := local.Control(t.Context(), cluster)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
-			response, err := send(next, request)
-			if request.Method != http.MethodGet {
-				select {
-				case written <- struct{}{}:
-				default:
-				}
-			}
-			return response, err
-		})
+		return roundTripper(func(request *http.Request) (*http.Response, error) { return send(next, request) })
 	})
 	return config
 }

@@ -26,6 +26,7 @@ var layers = [][]string{
 	{"pkg/backup/archive", "pkg/informers"},
 	{"pkg/informers/connections"},
 	{"pkg/informers/kept"},
+	{"pkg/memcluster/local"},
 	{"pkg/memcluster"},
 	{"pkg/memcluster/catalog", "pkg/memcluster/store"},
 	{"pkg/memcluster/resource"},

@@ -18,7 +18,7 @@ var commandGroups = []struct {
 	title    string
 	commands []string
 }{
-	{"Configs, without a cluster:", []string{"init", "check", "render", "test", "graph", "generate", "schema"}},
+	{"Configs, without a cluster:", []string{"init", "check", "render", "test", "dev", "graph", "generate", "schema"}},
 	{"In a cluster:", []string{"plan", "run", "get", "why", "reconcile", "confirm", "activation",
 		"release", "backup", "restore"}},
 	{"Versions of a kind:", []string{"convert", "migrate", "crd"}},

@@ -240,3 +240,45 @@ func TestItemsReplacedByUnlikeOnes(t *testing.T) {
 		}))
 	}
 }
+
+// TestItemsBeginAndEnd: a downstream gets forEach, or loses it, in the edit that also names its Secrets otherwise. Where
+// nobody can tell which new Secret replaces which old one, the old ones are kept: they may have the last value.
+func TestItemsBeginAndEnd(t *testing.T) {
+	t.Parallel()
+	const each, nameOfEach = "    forEach:\n      items: self.spec.workers\n", "{{ .metadata.name }}-{{ item.name }}"
+	for _, row := range []struct {
+		reason, before, after string
+		first                 []string // before the change
+		lost                  bool
+	}{
+		{"one for two items", "{{ .metadata.name }}", nameOfEach, []string{"a"}, true},
+		{"two items for one", nameOfEach, "{{ .metadata.name }}", []string{"a-one", "a-two"}, true},
+		{"two items for one of the same name as one of them", nameOfEach, "{{ .metadata.name }}-one", []string{"a-one", "a-two"}, false},
+	} {
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
+			conf := strings.NewReplacer("when: item.?enabled.orValue(true)", "", "events: None", "events: Warnings",
+				"{{ item.value }}", "x").Replace(poolOfSecrets(ns, name))
+			version := func(objectName string) string {
+				text := strings.Replace(conf, nameOfEach, objectName, 1)
+				if !strings.Contains(objectName, "item") {
+					text = replaceOnce(t, text, each, "")
+				}
+				return text
+			}
+			r := start(t, testkit.Config(t), version(row.before)).ready()
+			testkit.Apply(t, ns, pool("a", "one=x", "two=y"))
+			values := map[string]string{}
+			for _, secret := range row.first {
+				values[secret] = secretText(t, ns, secret, "password", anyText)
+			}
+			r.reloadTo(version(row.after))
+			if row.lost {
+				waitEvent(t, ns, "a", "NewRandomValue", "cannot be told")
+			}
+			<-time.After(time.Minute)
+			for secret, value := range values {
+				keepsValue(t, ns, secret, value)
+			}
+		}))
+	}
+}

@@ -16,7 +16,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/operator/compile"
 	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/reconcile/attempt"
-	"github.com/corollary-dev/corollary/pkg/reconcile/counters"
 	"github.com/corollary-dev/corollary/pkg/reconcile/departures"
 	"github.com/corollary-dev/corollary/pkg/reconcile/events"
 	"github.com/corollary-dev/corollary/pkg/reconcile/memory"
@@ -89,15 +88,12 @@ type Host interface {
 
 // tally counts upstreams and objects in the metrics.
 func (r *Reconciler) tally() memory.Tally {
-	return memory.Tally{Operator: r.Name, Settings: r.Pipeline.Settings, HasCounted: &r.memory.HasCounted}
+	return memory.Tally{Operator: r.Name, Settings: r.Pipeline.Settings}
 }
 
-// ForgetObjects drops the counts of a session that has ended.
-func (r *Reconciler) ForgetObjects() {
-	if r.memory.HasCounted.Load() { // else those of its successor may be there
-		counters.DropStates(r.Name)
-	}
-}
+// ForgetObjects has what a session counted count no more, once it has ended. What others of the same operator count
+// stays: a successor may have begun, and in a rollout there are two.
+func (r *Reconciler) ForgetObjects() { r.memory.ForgetCounts(r.tally()) }
 
 // Shards are the shards for which a process acts.
 type Shards interface {

@@ -10,6 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/canonical"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/generated"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -90,8 +91,8 @@ func keepsValues(
 }
 
 // mayHaveLost names the object that is about to get new values though an object at no target may have the last ones;
-// empty if there is none. One that is certainly of its downstream may have them if no item is known as its own, and
-// the other object's may be its item after an edit.
+// empty if there is none. One that is certainly of its downstream may have them if it says of no item, though there
+// are items now, or if no item is known as its own, and the other object's may be its item after an edit.
 func mayHaveLost(s *operator.Settings, in operator.Input, own operator.Owned, outcomes []operator.Outcome) string {
 	if own.Live.Deleting {
 		return ""
@@ -101,17 +102,23 @@ func mayHaveLost(s *operator.Settings, in operator.Input, own operator.Owned, ou
 			continue
 		}
 		isEdited := in.Desired.Objects[o.Object].UnnamedItem && wantedFor(in, own.Downstream, own.Live) == operator.NoIndex
-		if !own.Certain || isEdited {
+		if !own.Certain || isEdited || precedesItems(s, own) {
 			return s.Downstreams[o.Downstream].Config.Kind + " " + o.Target.String()
 		}
 	}
 	return ""
 }
 
+// precedesItems reports whether an object is of a downstream that has items now, and had none when it was applied.
+func precedesItems(s *operator.Settings, own operator.Owned) bool {
+	d := s.Downstreams[own.Downstream]
+	return d.HasGenerated() && d.Several() && generated.ItemIn(own.Live.Hash) == ""
+}
+
 // withOtherValues is the object that has replaced one at no target and lacks a generated value of it, because it
 // existed already: nothing else may have that. NoIndex: there is none. Of a downstream with one object, that is k.
 func withOtherValues(s *operator.Settings, in operator.Input, own operator.Owned, k int) int {
-	if s.Downstreams[own.Downstream].Several() {
+	if s.Downstreams[own.Downstream].Several() && !precedesItems(s, own) {
 		k = wantedFor(in, own.Downstream, own.Live)
 	}
 	if own.Live.Deleting || own.Live.Secret == nil || k == operator.NoIndex {

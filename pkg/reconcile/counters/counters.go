@@ -87,12 +87,6 @@ func SetShared(operator string, n int) {
 	sharedUpstreams.WithLabelValues(operator).Set(float64(n))
 }
 
-// DropStates drops the counts of the states of objects and of upstreams.
-func DropStates(operator string) {
-	objects.DeletePartialMatch(prometheus.Labels{"operator": operator})
-	upstreams.DeletePartialMatch(prometheus.Labels{"operator": operator})
-}
-
 // AddObject adds n to the number of objects in a state.
 func AddObject(operator, downstream, state string, n float64) {
 	objects.WithLabelValues(operator, downstream, state).Add(n)

@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"slices"
-	"sync/atomic"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,8 +16,6 @@ import (
 type Tally struct {
 	Operator string
 	Settings *operator.Settings
-	// HasCounted is set once it counts any.
-	HasCounted *atomic.Bool
 }
 
 // State is a state in which an object was counted, of a downstream or, with BeforeIndex, of deletion.before.
@@ -46,6 +43,15 @@ func (t Tally) Forget(u *Upstream) {
 	})
 }
 
+// ForgetCounts has no upstream counted any more.
+func (m *Upstreams) ForgetCounts(t Tally) {
+	for ref := range m.UIDs() {
+		if u := m.Peek(ref); u != nil {
+			t.Forget(u)
+		}
+	}
+}
+
 // States moves an upstream's objects from the states in which they were counted to their current ones.
 func (t Tally) States(u *Upstream, states []State) {
 	u.count(func() { t.moveStates(u, states) })
@@ -65,7 +71,6 @@ func (t Tally) moveStates(u *Upstream, states []State) {
 	for _, was := range u.states {
 		counters.AddObject(t.Operator, t.nameOf(was), string(was.State), -1)
 	}
-	t.HasCounted.Store(true)
 	for _, now := range states {
 		counters.AddObject(t.Operator, t.nameOf(now), string(now.State), 1)
 	}
@@ -94,7 +99,6 @@ func (t Tally) moveVerdict(u *Upstream, v status.Verdict) {
 	if was == v {
 		return
 	}
-	t.HasCounted.Store(true)
 	if was.Reason != "" {
 		counters.AddUpstream(t.Operator, was, -1)
 	}

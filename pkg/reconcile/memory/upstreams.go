@@ -2,7 +2,6 @@ package memory
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -15,8 +14,6 @@ type Upstreams struct {
 	by map[operator.Ref]*Upstream
 	// Removals outlive the memory of an upstream.
 	Removals Removals
-	// HasCounted is set once metrics count any.
-	HasCounted atomic.Bool
 	// misses delay reads of upstreams that failed.
 	misses map[operator.Ref]*Retry
 }
