@@ -59,7 +59,7 @@ server_tests = $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '^//
 long_tests = TestInstall|TestBackupBeforeUpgrade|TestBuiltTwiceIsEqual|TestZipped|TestLease|TestDNS|TestEtcd|TestShardFaults|TestRollingUpgrade|TestUpgradeAndBack
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clusters test test-long test-race edits locks-test chaos-clusters chaos-shards clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-stages bench-configs bench-shards bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
+.PHONY: help demo demo-clusters test test-memory test-apiserver test-long test-race edits locks-test chaos-clusters chaos-shards clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-stages bench-configs bench-shards bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,12 +79,18 @@ computing = docs|examples|internal/house|pkg/(backup|cli|convert|convert/generat
 plain     = $(shell $(GO) list $(PKG) | grep -xE '$(MODULE)/($(computing))')
 racing    = $(shell $(GO) list $(PKG) | grep -vxE '$(MODULE)/($(computing))')
 
-test: controlplane tools ## vet; the tests in memory, with the race detector; those that need a real API server
+test: controlplane tools ## vet; the tests in memory, with the race detector, beside those that need a real API server
 	$(GO) vet -tags controlplane,image,databases,locks $(PKG)
 	@$(if $(RACE),,echo "no C compiler was found: the tests run without the race detector")
+	@$(MAKE) --no-print-directory -j 2 test-memory test-apiserver
+
+# One is about the processors, the other waits half of its time.
+test-memory:
 	@echo '$(GO) test $(RACE) ...: the tests in memory'
 	@$(if $(racing),$(GO) test $(RACE) -vet=off -timeout $(TIMEOUT) $(racing))
 	@$(if $(plain),$(GO) test -vet=off -timeout $(TIMEOUT) $(plain))
+
+test-apiserver:
 	@echo '$(GO) test -tags controlplane ...: the tests that need a real API server'
 	@$(GO) test -tags controlplane -vet=off -timeout $(TIMEOUT) -run '^($(server_tests))$$$$' -skip '^($(long_tests))$$$$' \
 		$(if $(filter ./...,$(PKG)),$(call folders,//go:build controlplane),$(PKG))

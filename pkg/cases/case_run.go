@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
 
@@ -152,6 +153,9 @@ func (host) MayProceed(operator.Ref, guard.Counted, bool) bool { return true }
 
 // GuardWaits implements reconcile.Host.
 func (host) GuardWaits() bool { return false }
+
+// Deselects implements reconcile.Host.
+func (host) Deselects(schema.GroupKind, operator.Ref, map[string]any) int { return 0 }
 
 // DeletesLater implements reconcile.Host.
 func (host) DeletesLater(operator.Ref, bool) time.Duration { return 0 }

@@ -5,12 +5,15 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/engine/state"
 	"github.com/corollary-dev/corollary/pkg/engine/work"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/rollout"
 )
 
@@ -43,20 +46,31 @@ func (s *session) GuardWaits() bool { return s.generation.holds() }
 
 // DeletesLater implements reconcile.Host. Another config of this process may have changed the upstream for a config
 // that is about to take over, so that the old one cannot know what is wanted. If something keeps the new one from
-// running, only an upstream that is not selected, or is applied by another operator of this process, waits for that.
+// running, only an upstream that is not selected, or is applied by another operator of this process, waits for that;
+// and each, if the new one is for a changed definition: then both see what the API server has dropped.
 func (s *session) DeletesLater(ref operator.Ref, selected bool) time.Duration {
 	const soonAgain = time.Second
 	switch leaving, soon := s.operator.isLeaving(s.generation); {
 	case soon:
 		return soonAgain
-	case leaving && (!selected || s.isMadeHere(ref)):
+	case leaving && (!selected || isMadeHere(s, ref) || s.operator.renewing()):
 		return time.Duration(s.pipeline.Config.Retry.MaxDelay) // each look reads one that is not selected
 	}
 	return 0
 }
 
+// Deselects implements reconcile.Host.
+func (s *session) Deselects(kind schema.GroupKind, at operator.Ref, document map[string]any) (n int) {
+	for _, o := range s.engine.all() {
+		if other := o.activeReconciler(s); other != nil && o != s.operator {
+			n += reconcile.LostByDocument(other, kind, at, document)
+		}
+	}
+	return n
+}
+
 // isMadeHere reports whether another operator of this process applies an upstream.
-func (s *session) isMadeHere(ref operator.Ref) bool {
+func isMadeHere(s *session, ref operator.Ref) bool {
 	return slices.ContainsFunc(s.engine.all(), func(o *runner) bool {
 		return o != s.operator && s.cache.HasApplied(ref, o.currentFile().Conventions.FieldManager)
 	})

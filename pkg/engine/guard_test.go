@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -344,5 +345,27 @@ func TestPausedIsNotHeld(t *testing.T) {
 		if !strings.Contains(message(0), "paused") {
 			t.Errorf("the paused one says %q", message(0))
 		}
+	})
+}
+
+// TestGuardCountsTheChain: a changed config that gives the upstreams of another operator of the process a label by which
+// that one does not select them is held for what that one would delete. An edit by a user is not.
+func TestGuardCountsTheChain(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		teams := strings.NewReplacer("kind: Widget", "kind: Pool", "apiVersion: v1\n    kind: ConfigMap", "apiVersion: test.example.com/v1\n    kind: Widget",
+			"name: {{ .spec.name | default .metadata.name }}", "name: {{ .metadata.name }}\n        labels: {tier: gold, of: {{ .spec.of | default \"users\" }}}",
+			"      data: {{ .spec.data }}\n", "      spec: {data: {key: value}}\n").Replace(fill(widgetConfig, ns, name)) + "guard: {maxDeleted: 0%, minimum: 0}\n"
+		other := "other-" + name
+		widgetsOf := replaceOnce(t, fill(widgetConfig, ns, other), "kind: Widget,", "kind: Widget, labelSelector: {matchLabels: {tier: gold, of: users}},")
+		r := start(t, testkit.Config(t), teams, widgetsOf).ready()
+		testkit.Apply(t, ns, object("Pool", "a", "{}"))
+		cm := waitData(t, ns, "a", "key", "value")
+		r.rewrite("a.yaml", replaceOnce(t, teams, "tier: gold", "tier: silver"))
+		waitState(t, name, "GuardWaiting")
+		<-time.After(time.Minute)
+		mustBeSame(t, configMaps, cm, "guard holds the change that deselects its upstream")
+		r.rewrite("a.yaml", teams)
+		testkit.Apply(t, ns, object("Pool", "a", "{of: others}"))
+		waitGone(t, configMaps, ns, "a")
 	})
 }

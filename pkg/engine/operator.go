@@ -90,18 +90,20 @@ func (o *runner) offer(ctx context.Context, f *load.File) (start func()) {
 	return start
 }
 
-// isLeaving reports whether a changed config replaces g, or will, and whether nothing keeps it from that.
+// isLeaving reports whether a changed config replaces g, or will, and whether nothing keeps it from that. One that is
+// compiled again does unless it waits for a kind.
 func (o *runner) isLeaving(g *generation) (leaving, soon bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.current != g && o.trails != g {
 		return true, true
 	}
-	if o.next == nil || o.next.renewed {
+	if o.next == nil {
 		return false, false
 	}
 	reason := o.next.condition.Reason
-	return true, reason == state.ReasonStarting || reason == state.ReasonSyncing
+	soon = reason == state.ReasonStarting || reason == state.ReasonSyncing
+	return !o.next.renewed || soon || reason == state.ReasonGuardWaiting, soon
 }
 
 // changes reports whether offer would start a config.
@@ -216,7 +218,8 @@ func (o *runner) activeReconciler(s *session) *reconcile.Reconciler {
 	return nil
 }
 
-// renew compiles the config of g, which is active, again, and has it take over from itself, as a changed config does.
+// renew compiles the config of g, which is active, again, and has it take over from itself, as a changed config does,
+// with all objects of custom kinds as the API server shows them now.
 // It returns false if g is not active, or only deletes, which another one cannot do beside it, or a changed config is
 // starting.
 func (o *runner) renew(g *generation) bool {
@@ -225,6 +228,11 @@ func (o *runner) renew(g *generation) bool {
 	defer o.mu.Unlock()
 	if o.current != g || o.next != nil || !g.established || g.session.pipeline.OnlyDeletes {
 		return false
+	}
+	for _, k := range g.session.pipeline.Kinds() {
+		if k.IsCustom() {
+			o.engine.informers.Abandon(k.GVR.GroupResource())
+		}
 	}
 	o.next = o.newGeneration(g.file)
 	o.next.renewed = true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -143,6 +144,24 @@ func TestDefinitionLosesField(t *testing.T) {
 		waitData(t, ns, "a", "key", "second")
 		mustBeSame(t, configMaps, before, "it was not deleted")
 		waitState(t, name, "Running")
+	})
+}
+
+// TestGuardAfterADefinition: guard counts what the API server shows after a definition has lost a field, not what was
+// watched before. No event shows that an object has lost it.
+func TestGuardAfterADefinition(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		s := newShifting(t, ns, name)
+		s.define(flagField, "")
+		conf := replaceOnce(t, s.config(""), "{{ .spec.name | default .metadata.name }}", `{{ ternary "flagged" "plain" (.spec.flag | default false) }}`)
+		start(t, testkit.Config(t), conf+"guard: {maxDeleted: 0%, minimum: 0}\n").ready()
+		s.give("flag: true, data: {key: first}")
+		before := waitData(t, ns, "flagged", "key", "first")
+		s.define("", "")
+		waitState(t, name, "GuardWaiting")
+		testkit.Patch(t, s.gvr, ns, "a", "test", `{"metadata": {"labels": {"a": "b"}}}`)
+		<-time.After(time.Minute)
+		mustBeSame(t, configMaps, before, "guard holds what follows from the definition")
 	})
 }
 

@@ -286,6 +286,14 @@ func (w *Factory) abandon(key Key, shared *sharedWatch) {
 	}
 }
 
+// Abandon makes later subscribers start a new watch of a kind whose definition has changed: objects that nobody has
+// written since then would be shown as they were before.
+func (w *Factory) Abandon(kind schema.GroupResource) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.live, func(key Key, _ *sharedWatch) bool { return key.GVR.GroupResource() == kind })
+}
+
 // notify calls every user with the result of a list or watch; nil is success.
 func (s *sharedWatch) notify(key Key, err error) {
 	s.mu.Lock()

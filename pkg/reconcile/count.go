@@ -49,6 +49,7 @@ func (r *Reconciler) Count(
 		_, d := l.FirstDecision(ctx)
 		_, c = preview.Count(ctx, l.Attempt, d)
 		l.countFailing(d, &c)
+		l.countChained(d, &c)
 		l.noteForRollout(ctx, d, paused)
 		if l.NoSlot || ctx.Err() != nil {
 			return c, attempt.NoSlotDelay(), true
@@ -80,6 +81,7 @@ func (r *reconciliation) heldByGuard(ctx context.Context, d operator.Decision) b
 		_, d = r.FirstDecision(ctx)
 	}
 	c := guard.CountOf(r.Pipeline.Settings, r.Memory.Desired(), preview.WithRecreations(ctx, r.Attempt, d), r.Recorded())
+	r.countChained(d, &c)
 	restricted := c.Deleted > 0 || c.Changed > 0 && r.Pipeline.Config.Guard.MaxChanged != ""
 	return !r.Host.MayProceed(r.Ref, c, !restricted)
 }

@@ -121,10 +121,12 @@ func (r *Reconciler) reportDropped(ctx context.Context, ref operator.Ref) error 
 	return nil
 }
 
-// awaitConfig is after how long a decision is made again that deletes something while it waits for a changed config;
-// zero: it is carried out.
+// awaitConfig is after how long a decision is made again that deletes something, now or once its successor exists,
+// while it waits for a changed config; zero: it is carried out.
 func (r *reconciliation) awaitConfig(d operator.Decision) time.Duration {
-	deletes := func(o operator.Outcome) bool { return o.Action == operator.ActionDelete }
+	deletes := func(o operator.Outcome) bool {
+		return o.Action == operator.ActionDelete || o.Action == operator.ActionNone && o.State == operator.StateSuperseded
+	}
 	if !slices.ContainsFunc(d.Leftovers, deletes) && !slices.ContainsFunc(d.Outcomes, deletes) {
 		return 0
 	}

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
@@ -82,6 +83,9 @@ type Host interface {
 	// DeletesLater is after how long an upstream is looked at again before anything of it is deleted: a changed config may
 	// be about to take over. Zero: there is nothing to wait for.
 	DeletesLater(ref operator.Ref, selected bool) time.Duration
+	// Deselects counts the objects that other operators of this process have for an upstream, and would delete if this
+	// document was applied to it.
+	Deselects(kind schema.GroupKind, at operator.Ref, document map[string]any) int
 	// ReportShared reports that another process uses the same conventions, with an upstream of that process.
 	ReportShared(note, upstream string)
 }
@@ -93,7 +97,13 @@ func (r *Reconciler) tally() memory.Tally {
 
 // ForgetObjects has what a session counted count no more, once it has ended. What others of the same operator count
 // stays: a successor may have begun, and in a rollout there are two.
-func (r *Reconciler) ForgetObjects() { r.memory.ForgetCounts(r.tally()) }
+func (r *Reconciler) ForgetObjects() {
+	for ref := range r.memory.UIDs() {
+		if u := r.memory.Peek(ref); u != nil {
+			r.tally().Forget(u)
+		}
+	}
+}
 
 // Shards are the shards for which a process acts.
 type Shards interface {

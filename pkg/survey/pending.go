@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/operator"
@@ -95,6 +97,9 @@ func (v *Survey) MayProceed(operator.Ref, guard.Counted, bool) bool { return tru
 
 // GuardWaits implements reconcile.Host.
 func (v *Survey) GuardWaits() bool { return false }
+
+// Deselects implements reconcile.Host.
+func (v *Survey) Deselects(schema.GroupKind, operator.Ref, map[string]any) int { return 0 }
 
 // DeletesLater implements reconcile.Host.
 func (v *Survey) DeletesLater(operator.Ref, bool) time.Duration { return 0 }

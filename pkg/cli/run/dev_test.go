@@ -164,7 +164,10 @@ func TestDevIsPrivate(t *testing.T) {
 	for _, path := range []string{"/api/v1/secrets", "/version", "/"} {
 		request := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, d.config.Host+path, nil)).In(t)
 		request.Header.Set("Origin", "https://example.com")
-		response := must.Get(client.Do(request)).In(t)
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
 		text := must.Get(io.ReadAll(response.Body)).In(t)
 		_ = response.Body.Close()
 		if response.StatusCode != http.StatusUnauthorized || strings.Contains(string(text), "items") {

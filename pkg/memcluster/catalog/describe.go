@@ -233,7 +233,8 @@ func operationsOf(r *resource.Resource) map[string]any {
 	kind := map[string]string{"group": r.GVK.Group, "version": r.GVK.Version, "kind": r.GVK.Kind}
 	var parameters []any
 	for _, name := range []string{"dryRun", "fieldManager", "fieldValidation", "force"} {
-		parameters = append(parameters, map[string]any{"name": name, "in": "query", "schema": map[string]any{"type": "string"}})
+		parameters = append(parameters,
+			map[string]any{"name": name, "in": "query", "schema": map[string]any{"type": "string"}})
 	}
 	operation := func(verb string, parameters []any) map[string]any {
 		return map[string]any{"x-kubernetes-action": verb, "x-kubernetes-group-version-kind": kind, "parameters": parameters}

@@ -99,8 +99,8 @@ func Control(ctx context.Context, cluster *memcluster.Cluster) *rest.Config {
 }
 
 // Serve passes requests at a loopback address, such as 127.0.0.1:0, on to the API server of a client configuration,
-// until ctx is done. It returns a kubeconfig, whose token every request must have: other users of the machine, and pages
-// in a browser, do not know it. The error says that the address is another one, or is taken.
+// until ctx is done. It returns a kubeconfig, whose token every request must have: other users of the machine, and
+// pages in a browser, do not know it. The error says that the address is another one, or is taken.
 func Serve(ctx context.Context, config *rest.Config, address string) (kubeconfig []byte, err error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
@@ -111,8 +111,8 @@ func Serve(ctx context.Context, config *rest.Config, address string) (kubeconfig
 		return nil, fmt.Errorf("listening for kubectl: %w", err)
 	}
 	if at, ok := listener.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
-		return nil, errors.Join(fmt.Errorf("listening for kubectl: %s is not a loopback address: use 127.0.0.1:PORT", address),
-			listener.Close())
+		return nil, errors.Join(
+			fmt.Errorf("listening for kubectl: %s is not a loopback address: use 127.0.0.1:PORT", address), listener.Close())
 	}
 	host, _, _ := net.SplitHostPort(listener.Addr().String())
 	certificate, key, err := cert.GenerateSelfSignedCertKey(host, []net.IP{net.ParseIP(host)}, nil)

@@ -45,8 +45,9 @@ func ResourcesOf(crd *apiextensionsv1.CustomResourceDefinition) ([]*Resource, er
 		defined := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 			return v.Name == k.GVR.Version
 		})
-		resources = append(resources, &Resource{Kind: *k, Singular: crd.Spec.Names.Singular, List: crd.Spec.Names.ListKind,
-			Short: crd.Spec.Names.ShortNames, Categories: crd.Spec.Names.Categories, Custom: versions[version], versions: versions,
+		names := crd.Spec.Names
+		resources = append(resources, &Resource{Kind: *k, Singular: names.Singular, List: names.ListKind,
+			Short: names.ShortNames, Categories: names.Categories, Custom: versions[version], versions: versions,
 			columns:  crd.Spec.Versions[defined].AdditionalPrinterColumns,
 			managers: map[string]*managedfields.FieldManager{}})
 	}

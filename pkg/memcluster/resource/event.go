@@ -60,8 +60,9 @@ func (r *Resource) viewEvent(u *unstructured.Unstructured) *unstructured.Unstruc
 // fieldSelectors are the fields by which objects of built-in kinds can be selected, besides their names, where a client
 // is known to do so.
 var fieldSelectors = map[schema.GroupKind][]string{
-	{Kind: "Event"}: {"involvedObject.apiVersion", "involvedObject.fieldPath", "involvedObject.kind", "involvedObject.name",
-		"involvedObject.namespace", "involvedObject.resourceVersion", "involvedObject.uid", "reason", "type"},
+	{Kind: "Event"}: {"involvedObject.apiVersion", "involvedObject.fieldPath", "involvedObject.kind",
+		"involvedObject.name", "involvedObject.namespace", "involvedObject.resourceVersion",
+		"involvedObject.uid", "reason", "type"},
 	{Kind: "Namespace"}: {"status.phase"},
 	{Kind: "Pod"}:       {"spec.nodeName", "status.phase"},
 	{Kind: "Secret"}:    {"type"},

@@ -15,12 +15,14 @@ import (
 var ageColumn = apiextensionsv1.CustomResourceColumnDefinition{Name: "Age", Type: "date",
 	Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"], JSONPath: ".metadata.creationTimestamp"}
 
-// HasTable reports whether objects are shown as a table to a client that asks for one. The columns of the built-in kinds
-// are code of the API server, so a client prints these by itself.
+// HasTable reports whether objects are shown as a table to a client that asks for one. The columns of the built-in
+// kinds are code of the API server, so a client prints these by itself.
 func (r *Resource) HasTable() bool { return r.Custom != nil }
 
 // Table shows an object or a list in the columns of the kind's definition.
-func (r *Resource) Table(ctx context.Context, shown runtime.Object, options *metav1.TableOptions) (*metav1.Table, error) {
+func (r *Resource) Table(
+	ctx context.Context, shown runtime.Object, options *metav1.TableOptions,
+) (*metav1.Table, error) {
 	columns := r.columns
 	if len(columns) == 0 {
 		columns = []apiextensionsv1.CustomResourceColumnDefinition{ageColumn}

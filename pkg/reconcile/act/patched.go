@@ -59,7 +59,7 @@ func Patched(
 		}
 		if d.Have == nil {
 			have, _ := fieldpath.Get(after.Object, d.Path)
-			want = merged(have, want)
+			want = Merged(have, want)
 		}
 		if fieldpath.Set(after.Object, d.Path, want) != nil {
 			addItem(after.Object, d.Path, want)
@@ -73,8 +73,8 @@ func Patched(
 	return after
 }
 
-// merged is what an apply of a value makes of one of which we own nothing: what others have in a map stays.
-func merged(have, want any) any {
+// Merged is what an apply of a value makes of one of which we own nothing: what others have in a map stays.
+func Merged(have, want any) any {
 	theirs, isMap := have.(map[string]any)
 	ours, both := want.(map[string]any)
 	if !isMap || !both {
@@ -82,7 +82,7 @@ func merged(have, want any) any {
 	}
 	out := maps.Clone(theirs)
 	for key, value := range ours {
-		out[key] = merged(theirs[key], value)
+		out[key] = Merged(theirs[key], value)
 	}
 	return out
 }

@@ -43,15 +43,6 @@ func (t Tally) Forget(u *Upstream) {
 	})
 }
 
-// ForgetCounts has no upstream counted any more.
-func (m *Upstreams) ForgetCounts(t Tally) {
-	for ref := range m.UIDs() {
-		if u := m.Peek(ref); u != nil {
-			t.Forget(u)
-		}
-	}
-}
-
 // States moves an upstream's objects from the states in which they were counted to their current ones.
 func (t Tally) States(u *Upstream, states []State) {
 	u.count(func() { t.moveStates(u, states) })
